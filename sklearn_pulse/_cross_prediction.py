@@ -20,7 +20,7 @@ from ._closed_form._block_weights import (
 from ._closed_form._choice import automatic_views, automatic_weights
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
-from ._closed_form._neighbours import adjacent, check_start, first_repeat, in_order
+from ._closed_form._neighbours import Ordered, adjacent, check_start, first_repeat, in_order
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._views import halves_of, pairs_of
 from ._commit import unchanged_on_failure
@@ -335,15 +335,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             windows = check_windows(self, X, reset=True, groups=groups)
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            index, recording, gap = in_order(windows, times, usable)
+            order = in_order(windows, times, usable)
             self._seed = draw_seed(self.random_state)
-            self.views_ = self._choose_views(windows, index, recording, gap, start is not None)
+            self.views_ = self._choose_views(windows, order, start is not None)
             is_read = self.views == "adjacent" or _knows_recordings(windows)
             if start is not None and is_read and self.views != "halves":
                 _report_repeats(windows, times, usable)
-            self.block_weights_ = self._choose_weights(windows, index, recording, gap)
+            self.block_weights_ = self._choose_weights(windows, order)
             self.whitening_ = self._choose_whitening()
-            found = self._fit_views(run, windows, index, recording, gap)
+            found = self._fit_views(run, windows, order)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
@@ -357,16 +357,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._note_params()
         return self
 
-    def _choose_views(
-        self,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-        gap: NDArray[np.float64],
-        has_start: bool,
-    ) -> str:
+    def _choose_views(self, windows: CheckedWindows, order: Ordered, has_start: bool) -> str:
         """Return the views; raise if no windows are adjacent where these are asked for."""
-        any_adjacent = bool(adjacent(gap).any())
+        any_adjacent = bool(adjacent(order.gap).any())
         if self.views == "auto":
             known = _knows_recordings(windows)
             if has_start and not known:
@@ -377,7 +370,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             if not (known and any_adjacent):
                 return "halves"
             fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
-            return automatic_views(fit, windows, index, recording, gap)
+            return automatic_views(fit, windows, order)
         if self.views == "adjacent" and not any_adjacent:
             raise ValueError(
                 "views='adjacent' finds no two adjacent windows of one recording: pass the"
@@ -385,21 +378,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             )
         return str(self.views)
 
-    def _choose_weights(
-        self,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-        gap: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def _choose_weights(self, windows: CheckedWindows, order: Ordered) -> NDArray[np.float64]:
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
         known = self.views_ == "adjacent" or _knows_recordings(windows)
-        return automatic_weights(
-            fit, windows, index, recording, gap if known else None, self.views_
-        )
+        return automatic_weights(fit, windows, order, self.views_, recordings_known=known)
 
     def _choose_whitening(self) -> float:
         """Return how far to whiten, under the shares that were chosen."""
@@ -408,20 +393,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         chosen = isinstance(self.block_weights, str)
         return automatic_whitening(self.block_weights_) if chosen else 0.0
 
-    def _fit_views(
-        self,
-        run: Run,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-        gap: NDArray[np.float64],
-    ) -> ClosedForm:
+    def _fit_views(self, run: Run, windows: CheckedWindows, order: Ordered) -> ClosedForm:
         """Fit the map to what the chosen views predict of each other."""
         fit = self._closed_form(self.block_weights_, self.whitening_)
         if self.views_ == "adjacent":
-            return fit.adjacent(run, windows, *pairs_of(windows, index, recording, gap))
-        known = _knows_recordings(windows)
-        halves = halves_of(windows, index, recording, gap if known else None)
+            return fit.adjacent(run, windows, *pairs_of(windows, order))
+        halves = halves_of(windows, order, recordings_known=_knows_recordings(windows))
         if not halves.parts:
             warn_user(
                 "No window of X has an observed time step in both halves: nothing predicts a window"

@@ -18,7 +18,7 @@ from ._block_weights import (
     weights_with,
 )
 from ._fit import ClosedFormFit
-from ._neighbours import adjacent
+from ._neighbours import Ordered, adjacent
 from ._order import order_is_random
 from ._pieces import in_turn
 from ._views import features_of_halves, halves_of, pairs_of
@@ -38,22 +38,14 @@ _MOSTLY_STATES = 0.5
 # Kernels of the test of the order. Levels and bands tell most states, and Hydra's counts gestures.
 _KERNELS_OF_ORDER = 625
 
-Index = NDArray[np.intp]
 
-
-def automatic_views(
-    fit: ClosedFormFit,
-    windows: CheckedWindows,
-    index: Index,
-    recording: Index,
-    gap: NDArray[np.float64],
-) -> str:
+def automatic_views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -> str:
     """Return "halves" where the order of windows in their recordings says nothing of them.
 
     The arguments are those of :func:`automatic_weights`.
     """
-    drawn = fit.sample_of_recordings(recording)
-    halves = halves_of(windows, index[drawn], recording[drawn], gap[drawn])
+    drawn = order.some(fit.sample_of_recordings(order.recording))
+    halves = halves_of(windows, drawn, recordings_known=True)
     if halves.paired is None:
         return "adjacent"
     fit = replace(fit, block_weights=all_weights(OF_ORDER), num_kernels=_KERNELS_OF_ORDER)
@@ -65,10 +57,10 @@ def automatic_views(
 def automatic_weights(
     fit: ClosedFormFit,
     windows: CheckedWindows,
-    index: Index,
-    recording: Index,
-    gap: NDArray[np.float64] | None,
+    order: Ordered,
     views: str,
+    *,
+    recordings_known: bool,
 ) -> NDArray[np.float64]:
     """Return the shares that the windows ask for.
 
@@ -78,58 +70,49 @@ def automatic_weights(
         Settings of the fit, of which the shares are not read.
     windows : CheckedWindows
         The windows.
-    index, recording, gap : ndarray of shape (n,)
-        Windows in order, from :func:`~sklearn_pulse._closed_form._neighbours.in_order`; `gap` is
-        None where their recordings are not known.
+    order : Ordered
+        Their order.
     views : {"adjacent", "halves"}
         The views that predict each other.
+    recordings_known : bool
+        Whether the recordings of `order` are those of the windows.
 
     Returns
     -------
     ndarray of shape (n_blocks,)
         The shares.
     """
-    if _rhythm_lasts(fit, windows, index, recording):
+    if _rhythm_lasts(fit, windows, order):
         return weights_with("rhythm")
     if windows.n_channels > 1:
         recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
         return weights_with("covariance", recorded)
-    if gap is not None and _states_change(fit, windows, index, recording, gap, views):
+    if recordings_known and _states_change(fit, windows, order, views):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
 
 
-def _rhythm_lasts(
-    fit: ClosedFormFit, windows: CheckedWindows, index: Index, recording: Index
-) -> bool:
+def _rhythm_lasts(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -> bool:
     """Tell whether the halves of windows predict the rhythm of one another."""
-    if len(index) < _LEAST_FOR_RHYTHM:
+    if len(order.rows) < _LEAST_FOR_RHYTHM:
         return False
     fit = replace(fit, block_weights=all_weights(RHYTHM_ALONE), rho=_RHYTHM_RHO)
-    drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
-    halves = halves_of(windows, index[drawn], recording[drawn], gap=None)
+    drawn = np.isin(order.rows, fit.sample(order.rows))  # so that no further pass is needed
+    halves = halves_of(windows, order.some(drawn), recordings_known=False)
     if not halves.parts:
         return False
     found = fit.halves(in_turn, windows, halves)
     return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
 
 
-def _states_change(
-    fit: ClosedFormFit,
-    windows: CheckedWindows,
-    index: Index,
-    recording: Index,
-    gap: NDArray[np.float64],
-    views: str,
-) -> bool:
+def _states_change(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> bool:
     """Tell whether envelopes change in recordings, from the windows of some of them."""
     fit = replace(fit, block_weights=all_weights(ENVELOPES_ALONE))
-    drawn = fit.sample_of_recordings(recording)
-    index, recording, gap = index[drawn], recording[drawn], gap[drawn]
+    drawn = order.some(fit.sample_of_recordings(order.recording))
     if views == "halves":
-        halves = halves_of(windows, index, recording, gap)
+        halves = halves_of(windows, drawn, recordings_known=True)
         return bool(halves.parts) and fit.halves(in_turn, windows, halves).kappa > _MOSTLY_STATES
-    if not adjacent(gap).any():
+    if not adjacent(drawn.gap).any():
         return False
-    found = fit.adjacent(in_turn, windows, *pairs_of(windows, index, recording, gap))
+    found = fit.adjacent(in_turn, windows, *pairs_of(windows, drawn))
     return bool(found.kappa > _MOSTLY_STATES)

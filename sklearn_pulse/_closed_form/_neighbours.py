@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,9 +95,42 @@ def first_repeat(
     return None
 
 
-def in_order(
-    windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+class Ordered(NamedTuple):
+    """Windows, ordered by recording and time.
+
+    Parameters
+    ----------
+    rows : ndarray of int of shape (n,)
+        Numbers of the windows.
+    recording : ndarray of int of shape (n,)
+        Their recordings, numbered from 0.
+    gap : ndarray of float of shape (n,)
+        Time since the window before, in units of the time that is usual in the recording. 0 for a
+        copy of the window before, infinite for the first window of a recording.
+
+    Examples
+    --------
+    >>> gap = np.array([np.inf, 1, 1, np.inf, 1])
+    >>> windows = Ordered(np.arange(5), np.array([0, 0, 0, 1, 1]), gap)
+    >>> windows.some(np.array([0, 2, 4]))
+    Ordered(rows=array([0, 2, 4]), recording=array([0, 0, 1]), gap=array([inf,  2., inf]))
+    """
+
+    rows: NDArray[np.intp]
+    recording: NDArray[np.intp]
+    gap: NDArray[np.float64]
+
+    def some(self, kept: NDArray[Any]) -> Ordered:
+        """Return windows at some places, in ascending order, or of a mask."""
+        times = np.cumsum(np.where(np.isinf(self.gap), 0.0, self.gap))[kept]
+        recording = np.unique(self.recording[kept], return_inverse=True)[1]
+        gap = np.full(len(times), np.inf)
+        same = np.diff(recording) == 0
+        gap[1:][same] = np.diff(times)[same]
+        return Ordered(self.rows[kept], recording, gap)
+
+
+def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]) -> Ordered:
     """Order windows by recording and time, and measure the time between them.
 
     Parameters
@@ -111,13 +144,8 @@ def in_order(
 
     Returns
     -------
-    index : ndarray of int of shape (n,)
-        Numbers of the windows in order.
-    recording : ndarray of int of shape (n,)
-        Their recordings, numbered from 0.
-    gap : ndarray of float of shape (n,)
-        Time since the window before, in units of the time that is usual in the recording. 0 for a
-        copy of the window before, infinite for the first window of a recording.
+    Ordered
+        The windows.
     """
     recording, times = windows.recording[usable], times[usable]
     order = np.lexsort((times, recording))
@@ -129,42 +157,7 @@ def in_order(
     gap[1:][same] = 0.0
     if later.any():
         gap[1:][later] = (steps / _usual(steps, later, recording[1:]))[later]
-    return usable[order], recording, gap
-
-
-def thinned(
-    recording: NDArray[np.intp], gap: NDArray[np.float64], kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return recording and gap of some of the ordered windows, as :func:`in_order` would.
-
-    Parameters
-    ----------
-    recording : ndarray of int of shape (n,)
-        Recording of each window.
-    gap : ndarray of float of shape (n,)
-        Time since the window before.
-    kept : ndarray of bool of shape (n,)
-        Which windows are kept.
-
-    Returns
-    -------
-    recording : ndarray of int of shape (n_kept,)
-        Their recordings, numbered from 0.
-    gap : ndarray of float of shape (n_kept,)
-        Time since the kept window before.
-
-    Examples
-    --------
-    >>> gap = np.array([np.inf, 1, 1, np.inf, 1])
-    >>> thinned(np.array([0, 0, 0, 1, 1]), gap, np.array([True, False, True, False, True]))
-    (array([0, 0, 1]), array([inf,  2., inf]))
-    """
-    times = np.cumsum(np.where(np.isinf(gap), 0.0, gap))[kept]
-    recording = np.unique(recording[kept], return_inverse=True)[1]
-    gap = np.full(len(times), np.inf)
-    same = np.diff(recording) == 0
-    gap[1:][same] = np.diff(times)[same]
-    return recording, gap
+    return Ordered(usable[order], recording, gap)
 
 
 def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -173,7 +166,7 @@ def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
     Parameters
     ----------
     gap : ndarray of float of shape (n,)
-        Time since the window before, from :func:`in_order`.
+        Time since the window before, of `Ordered`.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def spans_without_overlap(
     index, recording : ndarray of int of shape (n,)
         Numbers of the windows, ordered by recording and time, and their recordings.
     gap : ndarray of float of shape (n,)
-        Time since the window before, from :func:`~._neighbours.in_order`.
+        Time since the window before, of :class:`~._neighbours.Ordered`.
 
     Returns
     -------

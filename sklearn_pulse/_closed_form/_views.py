@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._data._windows import CheckedWindows
 from ..features._base import CHUNK, BaseFeatureTransformer
 from ._folds import Matrix
-from ._neighbours import thinned
+from ._neighbours import Ordered
 from ._overlap import spans_without_overlap
 from ._recording_moments import PairedWindows, paired_windows
 from ._stack import PartOfWindows
@@ -19,14 +19,12 @@ from ._stack import PartOfWindows
 Index = NDArray[np.intp]
 
 
-def pairs_of(
-    windows: CheckedWindows, index: Index, recording: Index, gap: NDArray[np.float64]
-) -> tuple[Index, PairedWindows]:
+def pairs_of(windows: CheckedWindows, order: Ordered) -> tuple[Index, PairedWindows]:
     """Return ordered windows, of copies the first alone, and their pairs."""
-    first = gap > 0
-    index, recording, gap = index[first], recording[first], gap[first]
-    span = spans_without_overlap(windows, index, recording, gap)
-    return index, paired_windows(recording, gap, span)
+    first = order.gap > 0
+    rows, recording, gap = order.rows[first], order.recording[first], order.gap[first]
+    span = spans_without_overlap(windows, rows, recording, gap)
+    return rows, paired_windows(recording, gap, span)
 
 
 class Halves(NamedTuple):
@@ -50,28 +48,19 @@ class Halves(NamedTuple):
     paired: PairedWindows | None
 
 
-def halves_of(
-    windows: CheckedWindows,
-    index: Index,
-    recording: Index,
-    gap: NDArray[np.float64] | None,
-) -> Halves:
-    """Return the halves of ordered windows; `gap` is None where their recordings are not known.
-
-    Of copies in a recording the first alone is taken.
-    """
+def halves_of(windows: CheckedWindows, order: Ordered, *, recordings_known: bool) -> Halves:
+    """Return the halves of ordered windows; of copies in known recordings, those of the first."""
     n_timesteps = windows.n_timesteps
     middle = n_timesteps // 2
     ranges = ((0, middle), (n_timesteps - middle, n_timesteps)) if middle else ()
     parts = [PartOfWindows(windows, first, last) for first, last in ranges]
-    seen = _have_steps(windows, parts, index)
+    seen = _have_steps(windows, parts, order.rows)
     if not seen.any():
-        return Halves([], index, recording, None)
-    if gap is None:
-        return Halves(parts, index[seen], recording[seen], None)
-    recording, gap = thinned(recording, gap, seen)
-    index, paired = pairs_of(windows, index[seen], recording, gap)
-    return Halves(parts, index, paired.recording, paired)
+        return Halves([], order.rows, order.recording, None)
+    if not recordings_known:
+        return Halves(parts, order.rows[seen], order.recording[seen], None)
+    rows, paired = pairs_of(windows, order.some(seen))
+    return Halves(parts, rows, paired.recording, paired)
 
 
 def features_of_halves(
