@@ -446,6 +446,8 @@ CHOICES = {
     ),
     "Gaussian kernel, width 2": Choice(kernel=2.0),
     "components of one length": Choice(one_length=True),
+    "alpha 0": Choice(alpha=0.0),
+    "alpha 0.5": Choice(alpha=0.5),
     "alpha 1": Choice(alpha=1.0),
     "no whitening": Choice(whitening=0.0),
     "whitening 0.25": Choice(whitening=0.25),
