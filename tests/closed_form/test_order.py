@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._order import order_is_random
 from sklearn_pulse._closed_form._recording_moments import paired_windows
+from sklearn_pulse.corpus import fit_dataset
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
@@ -202,6 +203,21 @@ def test_moments_of_many_windows_are_those_of_a_few(per_chunk, monkeypatch):
     assert pieces.kappa_ == pytest.approx(whole.kappa_, abs=0.02)
     Z, expected = pieces.transform(X).astype(float), whole.transform(X).astype(float)
     assert_allclose(Z @ Z.T, expected @ expected.T, atol=0.1 * np.abs(expected @ expected.T).max())
+
+
+@pytest.mark.xdist_group("workers")
+def test_workers_give_the_bits_of_one_process(monkeypatch):
+    pytest.importorskip("dask")
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 200)
+    monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 100)
+    X, _, person = trials()
+    cross = CrossPredictionTransformer(**SMALL, num_threads=1)
+    alone = clone(cross).fit(X, groups=person)
+    assert alone.views_ == "halves" and alone.n_pairs_ == len(X)
+    for n_jobs in (1, 2):
+        beside = fit_dataset(clone(cross), X, groups=person, n_jobs=n_jobs)
+        assert (beside.views_, beside.kappa_) == (alone.views_, alone.kappa_)
+        assert_array_equal(beside.transform(X), alone.transform(X))
 
 
 def test_halves_of_windows_alone_in_their_recordings_have_no_constant_part():
