@@ -338,7 +338,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             order = in_order(windows, times, usable)
             self._seed = draw_seed(self.random_state)
             self.views_ = self._choose_views(windows, order, start is not None)
-            is_read = self.views == "adjacent" or _knows_recordings(windows)
+            is_read = self.views == "adjacent" or windows.knows_recordings
             if start is not None and is_read and self.views != "halves":
                 _report_repeats(windows, times, usable)
             self.block_weights_ = self._choose_weights(windows, order)
@@ -361,7 +361,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the views; raise if no windows are adjacent where these are asked for."""
         any_adjacent = bool(adjacent(order.gap).any())
         if self.views == "auto":
-            known = _knows_recordings(windows)
+            known = windows.knows_recordings
             if has_start and not known:
                 warn_user(
                     "start is not used, since no recording of the windows is known: pass groups,"
@@ -383,7 +383,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
-        known = self.views_ == "adjacent" or _knows_recordings(windows)
+        known = self.views_ == "adjacent" or windows.knows_recordings
         return automatic_weights(fit, windows, order, self.views_, recordings_known=known)
 
     def _choose_whitening(self) -> float:
@@ -398,7 +398,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         fit = self._closed_form(self.block_weights_, self.whitening_)
         if self.views_ == "adjacent":
             return fit.adjacent(run, windows, *pairs_of(windows, order))
-        halves = halves_of(windows, order, recordings_known=_knows_recordings(windows))
+        halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
         if not halves.parts:
             warn_user(
                 "No window of X has an observed time step in both halves: nothing predicts a window"
@@ -480,11 +480,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
-
-
-def _knows_recordings(windows: CheckedWindows) -> bool:
-    """Tell whether lazy windows, bags or groups say which recording each window is of."""
-    return windows.names_recordings or windows.groups is not None
 
 
 def _report_repeats(windows: CheckedWindows, start: NDArray[Any], usable: NDArray[np.intp]) -> None:

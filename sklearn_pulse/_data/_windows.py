@@ -95,6 +95,11 @@ class CheckedWindows:
         """Whether the input itself tells which recording a window belongs to."""
         return self.is_bag or (self.lazy is not None and self.lazy.recording is not None)
 
+    @property
+    def knows_recordings(self) -> bool:
+        """Whether the input itself, or groups, tell which recording a window belongs to."""
+        return self.names_recordings or self.groups is not None
+
     @cached_property
     def recording(self) -> NDArray[np.intp]:
         """Recording of each window, as a number.

@@ -97,7 +97,7 @@ def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
     axes = axes_or_new(ax, n_beside)
     try:
         yield axes
-    except Exception:
+    except Exception:  # whatever it is, it is raised again
         if ax is None:
             _pyplot().close(axes.figure)
         raise
