@@ -109,7 +109,7 @@ for source_name, source in SOURCES.items():
 # ---------------------------------------
 # If the constant part is *who* was recorded, removing it helps; if it is *what* happens, removal
 # destroys the class. `alpha="auto"` follows `kappa_`: it removes little where the windows of a
-# recording have only the constant in common, and much where adjacent windows share far more.
+# recording have only the constant in common, and half where adjacent windows share more.
 
 figure, ax = plt.subplots(layout="constrained")
 shares = np.linspace(0, 1, 5)

@@ -68,11 +68,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     alpha : "auto" or float, default="auto"
         Share of the recording's constant part that is removed, from 0 to 1. The constant part
         tells who was recorded if recordings visit several states, and the state itself if a
-        recording is one state. "auto" removes half of it; more if adjacent windows share much more
-        than the constant part (`kappa_` above 1/2), and less if they share hardly more
-        (``sqrt(kappa_)``, with `kappa_` below 1/4). Of halves of windows it removes at most half.
-        Where no recordings are known, or each window is one, there is no constant part, and `alpha`
-        has no effect.
+        recording is one state. "auto" removes half of it, and less if the views share hardly more
+        than the constant part (``sqrt(kappa_)``, with `kappa_` below 1/4). Where no recordings are
+        known, or each window is one, there is no constant part, and `alpha` has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
         Which views predict each other: adjacent windows of a recording, or the halves of a window.
         "auto" takes adjacent windows where the recordings are known and have adjacent windows,
@@ -132,8 +130,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Share of what the views have in common that other windows of the recording lack.
         It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred), or
         adjacent windows predict nothing (the directions of `predictability_`), it may lie far below
-        0 or above 1: then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1
-        there. It is 0 where the views have nothing in common, and NaN without a constant part.
+        0 or above 1: then it says nothing of the signal. It is 0 where the views have nothing in
+        common, and NaN without a constant part.
         It falls as the people differ more, so that a small value does not say that recordings are
         one state each.
     n_pairs_ : int

@@ -269,21 +269,21 @@ def second_moments(f, recording, start):
     return f.T @ f / len(f), (adjacent + adjacent.T) / 2, constant / n_with_others
 
 
-def share_removed(moments):
-    """Return alpha="auto" of the second moments of all parts."""
+def share_removed(moments, most=0.5):
+    """Return alpha="auto" of the second moments of all parts; `most` bounds what kappa adds."""
     common, constant = (sum(np.trace(part[i]) for part in moments) for i in (1, 2))
     kappa = 1 - constant / common if common > 0 else 0.0
-    return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), kappa), 0, 1))
+    return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), min(kappa, most)), 0, 1))
 
 
-def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0):
+def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=0.5):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
     `parts` are shares, and components that have a map of their own.
     """
     shares, found = zip(*parts, strict=True)
     moments = [second_moments(f[:n_train], recording, start) for f in found]
-    alpha = share_removed(moments) if alpha is None else alpha
+    alpha = share_removed(moments, most) if alpha is None else alpha
     maps = [own_map(*of_part, alpha, whitening) for of_part in moments]
     found = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
     Q = qr(np.random.default_rng(0).normal(size=(WIDTH, found.shape[1])), mode="economic")[0].T
@@ -377,6 +377,8 @@ class Choice:
         Whether components are scaled to one length.
     alpha : float or None
         Share of the constant of a recording that is removed; None is "auto".
+    most_removed : float
+        Largest share that "auto" removes; above one half it is kappa.
     whitening : float or None
         How far what views share is whitened; None is "auto".
     """
@@ -386,6 +388,7 @@ class Choice:
     kernel: float | None = None
     one_length: bool = False
     alpha: float | None = None
+    most_removed: float = 0.5
     whitening: float | None = None
 
     def bend(self, f, n_train):
@@ -447,7 +450,7 @@ CHOICES = {
     "Gaussian kernel, width 2": Choice(kernel=2.0),
     "components of one length": Choice(one_length=True),
     "alpha 0": Choice(alpha=0.0),
-    "alpha 0.5": Choice(alpha=0.5),
+    "alpha kappa": Choice(most_removed=1.0),
     "alpha 1": Choice(alpha=1.0),
     "no whitening": Choice(whitening=0.0),
     "whitening 0.25": Choice(whitening=0.25),
@@ -518,7 +521,8 @@ class Part(NamedTuple):
         parts = [(1 - sum(apart.values()), choice.bend(components(gram), self.n_train))]
         parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
         known = self.n_train, self.recording, self.start
-        Z = embedding(parts, *known, choice.alpha, self.whitening(choice))
+        removed = choice.alpha, self.whitening(choice), choice.most_removed
+        Z = embedding(parts, *known, *removed)
         return Z.astype(np.float32)
 
     def score(self, choice, folder):

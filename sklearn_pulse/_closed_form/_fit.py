@@ -61,9 +61,9 @@ from ._views import Halves
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
-# Largest share of the constant part that is removed of itself where halves are the views: they have
-# more in common than states, so that kappa does not tell whether recordings visit several.
-_MOST_BY_HALVES = 0.5
+# Largest share of the constant part that is removed of itself. No kappa tells that the rest is not
+# the class: a recording of one class may visit states that all classes have.
+_MOST_REMOVED = 0.5
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 
 Index = NDArray[np.intp]
@@ -159,7 +159,7 @@ class ClosedFormFit:
             variance, shared, _, folds = moments.part(part.own)
             targets.append(Target(variance, shared, variance, [folds]))
         n_pairs = int(np.count_nonzero(paired.back))
-        return self._fitted(stack, targets, moments.constant, n_pairs, most_removed=1.0)
+        return self._fitted(stack, targets, moments.constant, n_pairs)
 
     def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> ClosedForm:
         """Fit the map to what the halves of a window predict."""
@@ -184,7 +184,7 @@ class ClosedFormFit:
             variance, shared, predictors = half_moments(own, n, self.rho)
             targets.append(Target(variance, shared, variance, predictors))
         n_pairs = n if parts else 0
-        return self._fitted(stack, targets, constant, n_pairs, most_removed=_MOST_BY_HALVES)
+        return self._fitted(stack, targets, constant, n_pairs)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -270,14 +270,13 @@ class ClosedFormFit:
         targets: list[Target],
         constant: Matrix | None,
         n_pairs: int,
-        most_removed: float,
     ) -> ClosedForm:
         """Fit the map to targets that still hold the constant part, None where it is not known."""
         alpha, kappa = 0.0, np.nan
         if constant is not None:
             shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
             kappa = share_of_change(float(shared.sum()), float(np.trace(constant)))
-            alpha = min(_automatic(kappa), most_removed)
+            alpha = _automatic(kappa)
             if not isinstance(self.alpha, str):
                 alpha = float(self.alpha)
             targets = [
@@ -346,11 +345,10 @@ def _leading(directions: Matrix, number: int) -> Matrix:
 def _automatic(kappa: float) -> float:
     """Return the share of the constant part to remove.
 
-    If adjacent windows share nothing beyond the constant part (`kappa` is 0), the constant part is
-    all that can be kept.
+    If the views share nothing beyond the constant part (`kappa` is 0), the constant part is all
+    that can be kept.
     """
-    kappa = min(max(kappa, 0.0), 1.0)
-    return max(kappa, min(0.5, kappa**0.5))
+    return min(_MOST_REMOVED, max(kappa, 0.0) ** 0.5)
 
 
 def _groups_of(num_kernels: int) -> int:
