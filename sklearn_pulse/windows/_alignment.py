@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def align(values: Any, panel: Any, name: str) -> Any:
     ------
     ValueError
         If the index of `values` is neither the index of the panel nor 0, 1, 2, ..., or if a Series
-        of a list has another index than its frame.
+        of a list has another index than its frame or instance.
     """
     _check_aligned(values, panel, name)
     if not (is_table(values) and is_panel_frame(panel)):
@@ -79,9 +80,17 @@ def align(values: Any, panel: Any, name: str) -> Any:
 
 
 def _check_aligned(values: Any, recordings: Any, name: str) -> None:
-    """Raise if a Series of a list has another index than the frame at its place."""
-    if not (is_list(values) and is_list(recordings)):
+    """Raise if a Series of a list has another index than the recording at its place."""
+    if not is_list(values) or not any(map(is_table, values)):
         return
+    if is_panel_frame(recordings):
+        _check_instances(values, recordings, name)
+    elif is_list(recordings):
+        _check_frames(values, recordings, name)
+
+
+def _check_frames(values: Any, recordings: Any, name: str) -> None:
+    """Raise if a Series of a list has another index than the frame at its place."""
     for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
         if is_table(steps) and is_table(table) and len(steps) == len(table):
             if not (steps.index.equals(table.index) or _is_numbered(steps.index)):
@@ -90,6 +99,38 @@ def _check_aligned(values: Any, recordings: Any, name: str) -> None:
                     f" {name}[{i}].loc[recordings[{i}].index], or {name}[{i}].to_numpy() if the"
                     " order is right."
                 )
+
+
+def _check_instances(values: Any, panel: Any, name: str) -> None:
+    """Raise if a Series of a list has another index than the instance of a panel at its place."""
+    for i, (steps, (label, times)) in enumerate(zip(values, _instance_times(panel), strict=False)):
+        if not is_table(steps) or len(steps) != len(times):
+            continue
+        index, is_own = steps.index, True
+        if has_multiindex(steps):  # as groupby leaves it, which sorts the instances
+            is_own = bool((index.droplevel(-1) == label).all())
+            index = index.get_level_values(-1)
+        if not (is_own and (index.equals(times) or _is_numbered(index))):
+            raise ValueError(
+                f"{name}[{i}] has another index than the instance {label!r} of recordings, which is"
+                f" number {i}: list the instances in the order of recordings, as"
+                f" groupby(level=0, sort=False) does, or pass {name}[{i}].to_numpy() if the order"
+                " is right."
+            )
+
+
+def _instance_times(panel: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the label of each instance of a panel frame, and the index of its steps."""
+    if has_multiindex(panel):
+        rows, counts, labels = instance_rows(panel.index, "recordings")
+        times = panel.index.get_level_values(-1)
+        for label, own in zip(labels, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
+            yield label, times[own]
+        return
+    import pandas as pd
+
+    for label, cell in zip(panel.index, panel.iloc[:, 0], strict=True):
+        yield label, cell.index if is_table(cell) else pd.RangeIndex(len(cell))
 
 
 def _is_numbered(index: Any) -> bool:

@@ -114,6 +114,30 @@ def test_a_label_per_step():
         sliding_windows(NESTED, 4, 2, y=y)
 
 
+@pytest.mark.parametrize("kind", ["pd-multiindex", "nested_univ"])
+def test_labels_per_step_in_a_list_of_series(kind):
+    panel = PANELS[kind]
+    if kind == "pd-multiindex":
+        panel = panel[panel.index.get_level_values("time") < 7]  # so that no length differs
+    else:
+        panel = panel.map(lambda cell: cell[:7])
+    index = pd.MultiIndex.from_product([list(LENGTHS), range(7)])
+    y = pd.Series(np.repeat([2, 0, 1], 7), index)
+    expected = sliding_windows(panel, 4, y=np.split(y.to_numpy(), 3)).y.tolist()
+    grouped = [steps for _, steps in y.groupby(level=0, sort=False)]
+    for right in (grouped, [y[name] for name in LENGTHS], [steps.array for steps in grouped]):
+        assert sliding_windows(panel, 4, y=right).y.tolist() == expected
+    later = [y["ben"], y["anna"].set_axis(range(1, 8)), y["eva"]]
+    # the groups of groupby are sorted: anna comes before ben
+    for i, name, wrong in (
+        (0, "ben", [steps for _, steps in y.groupby(level=0)]),
+        (1, "anna", later),
+    ):
+        problem = rf"y\[{i}\] has another index than the instance '{name}'.*sort=False"
+        with pytest.raises(ValueError, match=problem):
+            sliding_windows(panel, 4, y=wrong)
+
+
 def test_frames_that_are_no_panel_are_refused():
     hierarchy = pd.concat({"a": MULTI}, names=["ward"])
     with pytest.raises(ValueError, match="hierarchical index of 3 levels.*Join"):
