@@ -26,6 +26,13 @@ def check_label_rule(label: str, min_labeled: float) -> None:
     check_real("min_labeled", min_labeled, 0.0, 1.0, open_minimum=True, open_maximum=False)
 
 
+def unmasked(values: Any) -> Any:
+    """Return an array of labels with NaN for its masked entries; anything else as it is."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind not in "biuf":
+        values = values.astype(object)  # so that NaN fits in
+    return nan_where_masked(values)
+
+
 def _unbox(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert an object array of strings or of numbers to a string or number dtype."""
     values = array.tolist()
@@ -67,11 +74,9 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     >>> as_label_array([2.0, float("nan")], "y")
     array([ 2, -1])
     """
-    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind not in "biuf":
-        values = values.astype(object)  # so that NaN fits in
     if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
         values = np.array(values, dtype=object)  # else numbers and NaN beside text become text
-    array = np.asarray(nan_where_masked(table_values(values)))
+    array = np.asarray(unmasked(table_values(values)))
     if array.dtype.kind in ("O", "S", "T"):  # T is NumPy's StringDType
         array = _unbox(array, name)
     if array.dtype.kind == "U":

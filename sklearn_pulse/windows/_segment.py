@@ -17,7 +17,7 @@ from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
 from ._grid import as_bunch, join_starts
-from ._labels import UNLABELED, as_label_array
+from ._labels import UNLABELED, as_label_array, unmasked
 
 _COLUMNS = ("recording", "start", "end", "label")
 _COUNTED = "count time steps, for example by recording.index.searchsorted(times)"
@@ -196,7 +196,7 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     elif isinstance(segments, (list, tuple)):
         rows = list(segments)
     else:
-        rows = np.asarray(segments).tolist()
+        rows = np.asarray(unmasked(segments)).tolist()
     if not isinstance(rows, list) or not rows:
         raise ValueError(
             "segments must be a table with at least one row and the columns recording, start, "
@@ -216,6 +216,7 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
 
 def _entries(column: Any) -> NDArray[Any]:
     """Return the entries of a column as objects; NA among pandas' numbers becomes NaN."""
+    column = unmasked(column)  # of a structured array
     values = table_values(column)
     is_number = getattr(values, "dtype", np.dtype(object)).kind in "biuf"
     return np.asarray(values if is_number else column, dtype=object)  # times stay times

@@ -86,6 +86,21 @@ def test_na_of_pandas_is_an_unlabelled_segment(dtype):
         segment_windows([ramp(9)], frame.assign(start=pd.Timestamp("2026")), 4)
 
 
+@pytest.mark.parametrize("kind", ["integers", "objects", "structured"])
+def test_masked_entries_are_missing(kind):
+    dtype = [(name, int) for name in ("recording", "start", "end", "label")]
+
+    def masked(column):
+        rows = [(0, 0, 4, 1), (0, 4, 8, 2)]
+        missing = [(False,) * 4, tuple(i == column for i in range(4))]
+        types = {"integers": int, "objects": object, "structured": dtype}
+        return np.ma.array(rows, types[kind], mask=missing)
+
+    assert segment_windows([ramp(9)], masked(3), 4).y.tolist() == [1, -1]
+    with pytest.raises(ValueError, match="segments row 1: start must be an integer, got nan"):
+        segment_windows([ramp(9)], masked(1), 4)
+
+
 def test_segments_with_names():
     frame = pd.DataFrame({"r": [0, 0], "a": [0, 4], "b": [4, 8], "c": ["walk", "sit"]})
     assert segment_windows([ramp(9)], frame, 4).y.tolist() == ["walk", "sit"]
