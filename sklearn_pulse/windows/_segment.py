@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from .._inputs._recordings import as_recordings
-from .._inputs._tables import refuse_other_frame, table_values
+from .._inputs._tables import is_table, refuse_other_frame, table_values
 from .._typing import InputLayout
 from .._warnings import warn_user
 from ._alignment import recording_groups
@@ -203,7 +203,7 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
             f"end, label; got {segments!r}."
         )
     for row, segment in enumerate(rows):
-        if isinstance(segment, Mapping):
+        if isinstance(segment, Mapping) or is_table(segment):  # has names, which go unread
             kind = type(segment).__name__
             raise ValueError(f"segments row {row} is a {kind}: pass pandas.DataFrame(segments).")
         if isinstance(segment, str) or not hasattr(segment, "__len__") or len(segment) != 4:

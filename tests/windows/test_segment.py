@@ -122,6 +122,10 @@ def test_segments_with_names():
             r"segments row 1 is a dict: pass pandas\.DataFrame\(segments\)",
         ),
         (
+            pd.Series({"recording": 0, "start": 0, "end": 3, "label": 1}),
+            r"segments row 1 is a Series: pass pandas\.DataFrame\(segments\)",
+        ),
+        (
             (0, 0.5, 3, 1),
             r"row 1: start must be an integer, got 0.5: .*round\(seconds \* sampling_rate\)",
         ),
