@@ -25,7 +25,12 @@ from sklearn_pulse.base import (
     TrainedEmbedder,
     WindowEmbedder,
 )
-from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
+from sklearn_pulse.baselines import (
+    PatchTSTTransformer,
+    REBARTransformer,
+    SimMTMTransformer,
+    SupervisedClassifier,
+)
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.objectives import CrossReconstruction, Objective
 from sklearn_pulse.preprocessing import Resampler
@@ -198,6 +203,29 @@ def test_what_a_method_writes_to_its_batch_is_not_written_to_X():
     method.fit(windows, X_val=held_out).transform(windows)
     np.testing.assert_array_equal(windows, before)
     np.testing.assert_array_equal(held_out, before[:8])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        small(SimMTMTransformer),  # its last epoch is not validated
+        small(PatchTSTTransformer, dropout=0.5, validation_fraction=0.0),
+        FineTuneClassifier(FrozenEstimator(small(SimMTMTransformer).fit(X)), max_epochs=1),
+    ],
+    ids=lambda method: type(method).__name__,
+)
+def test_the_fitted_encoder_embeds_as_transform_does(method):
+    encoder = method.fit(X, y).encoder_
+    with torch.no_grad():
+        embedding = encoder(torch.from_numpy(X.astype(np.float32)))
+    np.testing.assert_allclose(method.transform(X), embedding, rtol=1e-4, atol=1e-5)
+    assert not encoder.training
+
+
+def test_both_nets_of_rebar_end_without_dropout():
+    rebar = small(REBARTransformer, validation_fraction=0.0).fit(X)
+    assert not rebar.net_.module_.training
+    assert not rebar.cross_attention_net_.module_.training
 
 
 class LearnsFromModule(DenoisedMean):

@@ -145,6 +145,7 @@ class SSLNet(NeuralNet):
         self.selected_epoch_ = selected_epoch(self)
         if self.share is not None:
             end_alike(self, self.share)
+        self._set_training(False)  # else who calls `encoder_` would move its running statistics
         return self
 
     def get_split_datasets(self, X: Any, y: None = None, **kwargs: Any) -> Any:
