@@ -47,9 +47,10 @@ def channel_importance(
         step of `estimator` that has this parameter. 2-D data is univariate; 4-D data are bags, of
         which whole bags exchange a channel. An array is copied once. Lazy windows and 3-D memory
         maps are never copied: a channel is exchanged when the model reads the windows, so the model
-        must take lazy windows, as the models of this package do. A time step that either of two
-        windows lacks is missing after the exchange. For a model of sktime, pass one of its panels,
-        an array (n_samples, n_channels, n_timesteps) or a frame, with series of one length.
+        must take lazy windows, as the models of this package do. The missing values of a channel
+        go with it: a time step is missing after the exchange if the lent channel lacks it, or
+        another channel of the window. For a model of sktime, pass one of its panels, an array
+        (n_samples, n_channels, n_timesteps) or a frame, with series of one length.
     y : array-like of shape (n_samples,) or None
         Labels, or None for a scorer that needs none.
     scoring : str, callable or None, default=None
@@ -142,8 +143,9 @@ def channel_importance(
         except ValueError as error:
             raise ValueError(
                 f"Windows with channel {channel} of other windows cannot be scored ({error}). After"
-                " the exchange, a time step is missing where either window lacks it: if windows"
-                " lack different steps, leave these windows out, or fill the gaps."
+                " the exchange, a time step is missing if the lent channel lacks it, or another"
+                " channel: if windows lack different steps, leave these windows out, or fill the"
+                " gaps."
             ) from error
         importances[channel, repeat] = fall.item() if hasattr(fall, "item") else fall
     return Bunch(

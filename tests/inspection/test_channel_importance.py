@@ -319,8 +319,24 @@ def test_missing_steps(fitted):
     np.testing.assert_array_equal(got.importances, expected.importances)
     gaps = X[:4].copy()
     gaps[:2, :8], gaps[2:, 8:] = np.nan, np.nan
-    with pytest.raises(ValueError, match=r"(?s)channel 0 of other windows.*lack different steps"):
+    with pytest.raises(ValueError, match=r"(?s)channel 0 of other.*if the lent channel lacks it"):
         channel_importance(fitted, gaps, y[:4], random_state=0)
+
+
+def test_missing_values_of_a_channel_go_with_it():
+    windows = numbered(2)
+    windows[0, 1, 0], windows[1, 2, 1] = np.nan, np.nan
+    seen = []
+
+    def keep(estimator, X, y):
+        seen.append(np.isnan(X).any(2))
+        return 0.0
+
+    encoder = StatisticsTransformer().fit(windows)
+    channel_importance(encoder, windows, None, scoring=keep, n_repeats=1, random_state=0)
+    steps = [[set(np.flatnonzero(own).tolist()) for own in missing] for missing in seen]
+    # As they are; channel 0 exchanged; channel 1 exchanged; channel 2, which lacks nothing.
+    assert steps == [[{1}, {2}], [set(), {1, 2}], [{1, 2}, set()], [{1}, {2}]]
 
 
 def test_bad_input(fitted):
