@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import tracemalloc
 import warnings
 
 import joblib
@@ -596,6 +597,18 @@ def test_moments_stream_over_all_windows(monkeypatch, groups):
     ours, theirs = streamed.transform(X[:50]), whole.transform(X[:50])
     products = [theta @ theta.T / 400 for theta in (ours, theirs)]
     np.testing.assert_allclose(*products, atol=0.05 * np.abs(products[1]).max())
+
+
+def test_scales_need_no_copy_of_all_columns():
+    X, _ = make_windows(5000, 64, 4)
+    quantiles = {"block_weights": (0, 0, 0, 0, 1), "n_components": 4, "embedding_dim": 4}
+    cross = CrossPredictionTransformer(views="adjacent", random_state=0, **quantiles)
+    tracemalloc.start()
+    cross.fit(X, groups=np.arange(5000) // 100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    columns = 4 * len(X) * sum(part.get_feature_names_out().size for part in cross.blocks_.values())
+    assert peak < 2.5 * columns  # their squares in float64 would make three
 
 
 def test_saved_and_loaded(tmp_path):

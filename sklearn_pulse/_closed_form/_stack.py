@@ -20,6 +20,7 @@ from ._device_products import FixedShapeProduct, held, product
 from ._signs import oriented, reference
 
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
+_AT_ONCE = 256  # columns whose squares are in memory at once
 _NO_VARIANCE = 1e-60  # the factor of a column that varies less may overflow float32
 
 
@@ -238,7 +239,9 @@ class FeatureStack:
 
 def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.float32]:
     """Factors of the columns of a block, after which their variances add up to its share."""
-    variance = np.mean(np.square(columns, dtype=np.float64), axis=0)
+    # A float64 copy of all columns would take twice the memory of the columns.
+    parts = np.array_split(columns, -(-columns.shape[1] // _AT_ONCE), axis=1)
+    variance = np.concatenate([np.mean(np.square(x, dtype=np.float64), axis=0) for x in parts])
     variance[variance < _NO_VARIANCE] = 0.0
     if not variance.any():
         return np.zeros(len(variance), dtype=np.float32)
