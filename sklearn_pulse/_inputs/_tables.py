@@ -161,15 +161,9 @@ def refuse_text_column(values: Any, name: str) -> None:
         entries = values.iloc[:, number] if is_table(values) else values[:, number]
         text = next((x for x in entries if isinstance(x, str) or hasattr(x, "isoformat")), None)
         if isinstance(text, str) and re.fullmatch(r"\s*[+-]?\d+([.,]\d*)?\s*", text):
-            remedy = (
-                "as by pandas.to_numeric(frame[column]), or read the file by"
-                " pandas.read_csv(path, decimal=',')"
-                if is_table(values)
-                else "as by frame.cast({column: polars.Float64})"
-            )
             raise TypeError(
                 f"the column {column!r} of {name} holds the number {text!r} as text: convert it,"
-                f" {remedy}. If it is a label, pass it as y."
+                f" {_conversion(text, is_table(values))}. If it is a label, pass it as y."
             )
         if text is not None:
             raise TypeError(
@@ -177,6 +171,21 @@ def refuse_text_column(values: Any, name: str) -> None:
                 " the index, as by frame.set_index(pandas.to_datetime(column)), pass labels as y,"
                 " and leave other text out."
             )
+
+
+def _conversion(text: str, is_pandas: bool) -> str:
+    """Return how a column of text becomes numbers, one of which the text holds."""
+    if not is_pandas:
+        return "as by frame.cast({column: polars.Float64})"
+    if "," in text:  # which tells by itself neither that it is a decimal comma, nor that it is not
+        return (
+            "as by pandas.read_csv(path, decimal=','), or thousands=',' where the comma divides"
+            " thousands"
+        )
+    return (
+        "as by pandas.to_numeric(frame[column]), or, where marks of missing values stand among the"
+        " numbers, by pandas.read_csv(path, na_values=[mark])"
+    )
 
 
 def _is_of_numbers(dtype: Any) -> bool:

@@ -346,6 +346,27 @@ def test_numbers_as_text_are_to_be_read_as_numbers(text):
         sliding_windows([frame], 32)
 
 
+def test_a_comma_may_divide_thousands(tmp_path):
+    """Read with a decimal comma, such numbers would become a thousandth without an error."""
+    values = np.arange(20_000, 20_064)
+    path = tmp_path / "counts.csv"
+    path.write_text("x\n" + "\n".join(f'"{value:,}"' for value in values), encoding="utf-8")
+    with pytest.raises(TypeError, match=r"decimal=',.*, or thousands=',' where .* thousands"):
+        sliding_windows([pd.read_csv(path)], 32)
+    X = sliding_windows([pd.read_csv(path, thousands=",")], 32).X
+    np.testing.assert_array_equal(X.ravel(), values)
+
+
+def test_marks_of_missing_values_are_no_decimal_comma(tmp_path):
+    path = tmp_path / "steps.csv"
+    path.write_text("x\n" + "0.5\n-\n" * 32, encoding="utf-8")
+    with pytest.raises(TypeError, match=r"holds the number '0\.5' as text.*na_values") as refused:
+        sliding_windows([pd.read_csv(path)], 32)
+    assert "decimal" not in str(refused.value)
+    X = sliding_windows([pd.read_csv(path, na_values=["-"])], 32).X
+    assert np.isnan(X).sum() == 32
+
+
 def test_labels_of_steps_have_the_index_of_their_frame():
     times = pd.date_range("2026", periods=100, freq="s")
     frame = pd.DataFrame({"x": np.arange(100.0)}, index=times)
