@@ -147,6 +147,8 @@ def _columns_of(file: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
         if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
             raise
         raise ValueError(f"{file.name} is no complete Parquet file: {error}") from error
+    # pandas stores an index beside the columns, and reads it as an index again.
+    frame = frame.reset_index([name for name in frame.index.names if name in PARTS])
     columns = {part: frame[part].to_numpy() for part in PARTS if part in frame}
     if "X" in columns:
         try:

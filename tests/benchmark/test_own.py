@@ -792,6 +792,16 @@ def test_files_of_several_kinds_or_lengths_are_named(own, tmp_path):
             add_files(folder, tmp_path / "out")
 
 
+@pytest.mark.parametrize("index", [["groups"], ["groups", "start"], ["y"]])
+def test_the_index_of_a_table_is_read_by_its_names(own, tmp_path, index):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(own | {"X": [window.tolist() for window in own["X"]]})
+    frame.to_parquet(tmp_path / "steps.parquet")
+    plain = add_files(tmp_path / "steps.parquet", tmp_path / "out")
+    frame.set_index(index).to_parquet(tmp_path / "steps.parquet")
+    assert add_files(tmp_path / "steps.parquet", tmp_path / "out") == plain
+
+
 def test_windows_of_several_lengths_in_a_table_are_named(own, tmp_path):
     pytest.importorskip("pyarrow")
     windows = [window[: 20 - i % 2].tolist() for i, window in enumerate(own["X"])]
