@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .._parameters import as_path, check_threads
 from .._progress import closable_output
@@ -168,8 +168,9 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
         taking += (
             ", or a folder of your windows: X.npy, y.npy, groups.npy, or .npz or .parquet files"
         )
-    command.add_argument("--dataset", nargs="+", metavar="NAME", help=f"{taking}; default: all")
-    command.add_argument("--method", nargs="+", choices=methods, help="default: all")
+    several: dict[str, Any] = {"nargs": "+", "action": "extend"}  # an option given twice adds up
+    command.add_argument("--dataset", **several, metavar="NAME", help=f"{taking}; default: all")
+    command.add_argument("--method", **several, choices=methods, help="default: all")
     command.add_argument(
         "--seeds",
         type=_positive,

@@ -51,11 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m sklearn_pulse.datasets", description=__doc__.split("\n\n", 1)[1]
     )
     parser.add_argument(
-        "--systems", nargs="+", choices=sorted(SYSTEMS), default=PAPER_SYSTEMS, metavar="NAME",
+        "--systems", nargs="+", action="extend", choices=sorted(SYSTEMS), metavar="NAME",
         help=f"any of {', '.join(sorted(SYSTEMS))} (default: the paper's three systems)",
     )  # fmt: skip
     parser.add_argument(
-        "--levels", nargs="+", type=_level, default=PAPER_LEVELS, metavar="NOISE",
+        "--levels", nargs="+", action="extend", type=_level, metavar="NOISE",
         help="noise levels (default: 0 1 3 5)",
     )  # fmt: skip
     parser.add_argument(
@@ -71,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="fraction of the time interval that --measure simulates (default: 0.05)",
     )  # fmt: skip
     args = parser.parse_args(argv)
-    systems = [SYSTEMS[name] for name in args.systems]
-    levels = sorted(set(args.levels))
+    systems = [SYSTEMS[name] for name in dict.fromkeys(args.systems or PAPER_SYSTEMS)]
+    levels = sorted(set(args.levels or PAPER_LEVELS))
     try:
         with closable_output():
             if args.measure:

@@ -64,6 +64,17 @@ def records(folder):
     return {tuple(r["cell"][k] for k in ("method", "seed")): r for r in Results(folder)}
 
 
+def test_an_option_that_is_given_twice_adds_up(tmp_path):
+    """The last one alone would count by argparse's default, and the others be dropped silently."""
+    datasets = ("--dataset", "toy", "--dataset", "absent")
+    methods = ("--method", "majority", "--method", "statistics", "majority")
+    command("linear-probe", *datasets, *methods, "--seeds", 1, out=tmp_path)
+    assert {r["cell"]["method"] for r in Results(tmp_path)} == {"majority", "statistics"}
+    asked = Results(tmp_path).asked()
+    assert {cell.dataset for cell in asked} == {"toy", "absent"}
+    assert len(asked) == 4
+
+
 def test_linear_probe_is_what_scikit_learn_computes(tmp_path):
     methods = ("untrained", "statistics", "majority")
     assert command("linear-probe", "--dataset", "toy", "--method", *methods, out=tmp_path) == 0

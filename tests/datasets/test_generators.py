@@ -546,6 +546,15 @@ def test_command_makes_all_sets_and_resumes(tmp_path, short, capsys):
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
 
 
+def test_command_adds_up_an_option_that_is_given_twice(tmp_path, short, capsys):
+    systems = ["--systems", "lorenz", "--systems", "thomas", "thomas"]
+    levels = ["--levels", "1", "--levels", "3"]  # and the sets without noise, which scale it
+    assert __main__.main([*systems, *levels, "--data-home", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("lorenz: 30 sets made") == out.count("thomas: 30 sets made") == 1
+    assert len(list(tmp_path.rglob("*.npy"))) == 2 * 10 * 3
+
+
 def test_command_that_is_stopped_keeps_the_slow_sets(tmp_path, short, capsys, monkeypatch):
     """torchsde simulates noisy sets one by one, for an hour; those that are complete are stored."""
     seeds = []
