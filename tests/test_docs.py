@@ -34,6 +34,15 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     assert run_python(page)
 
 
+def test_the_page_of_files_runs_again_where_it_ran(tmp_path, monkeypatch):
+    """It writes files, which the blocks of a second run must neither read as data nor refuse."""
+    pytest.importorskip("mne")
+    pytest.importorskip("wfdb")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert run_python(ROOT / "docs" / "guide" / "files.md")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_is_python_or_shell(page):
     """A block with another mark would not be run; test_site.py reads the one in BibTeX."""
