@@ -13,6 +13,7 @@ from .._progress import closable_output
 from . import BUDGETS, Execution, Outcome, Results, plan, report, run
 from ._bar import in_words, progress
 from ._compare import announce, own_protocols
+from ._comparison import SCORES
 from ._methods import all_methods
 from ._own import add_files, is_own
 from ._protocols import PROTOCOLS, dataset_names, method_names
@@ -128,7 +129,7 @@ def _report(options: argparse.Namespace) -> int:
     """Print the tables of the finished cells, and write them with their pictures."""
     results = Results(options.out)
     folder = results.folder / "tables"
-    text = report(results, folder)
+    text = report(results, folder, score=options.score)
     encoding = sys.stdout.encoding or "utf-8"  # which may lack letters; the files have them
     with closable_output():
         print(text.encode(encoding, "replace").decode(encoding))
@@ -155,6 +156,12 @@ def _parser() -> argparse.ArgumentParser:
         names = list(PROTOCOLS) if name == "all" else [name]
         _add_arguments(command, names)
     command = commands.add_parser("report", help="tables and pictures of the finished cells")
+    command.add_argument(
+        "--score",
+        choices=list(SCORES),
+        default="accuracy",
+        help="score of a comparison; default: accuracy",
+    )
     _add_out(command)
     return parser
 

@@ -25,7 +25,24 @@ _FRACTIONS = {"5 %": 0.05, "1 %": 0.01}
 _PEOPLE = {"2 people": 2, "1 person": 1}
 LABELS = ("100 %", *_FRACTIONS, *_PEOPLE)
 PROBES = {"": "C = 1", ", C chosen": "C chosen by cross-validation"}
-MEASURES = tuple(f"accuracy {labels}{probe}" for probe in PROBES for labels in LABELS)
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "auroc": "auroc",
+}  # names in records
+
+
+def measure_of(score: str, labels: str, probe: str) -> str:
+    """Return the name of a score of a probe, given by its suffix, with an amount of labels."""
+    return f"{score} {labels}{probe}"
+
+
+def measures_of(score: str) -> list[str]:
+    """Return the names of a score of both probes, with all amounts of labels."""
+    return [measure_of(score, labels, probe) for probe in PROBES for labels in LABELS]
+
+
+MEASURES = tuple(name for score in SCORES.values() for name in measures_of(score))
 
 
 def probes_by_amount(trial: Trial) -> Scores:

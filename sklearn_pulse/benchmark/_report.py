@@ -6,12 +6,13 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
-from .._parameters import as_path
+from .._parameters import as_path, check_option
 from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
+from ._comparison import SCORES, measures_of
 from ._markdown import NOT_SCORED, figure, grid, percent
 from ._outside import title_of
 from ._own import title_of_dataset
@@ -21,7 +22,12 @@ from ._tables import PARTS, Table, Value, table_key, tables
 from ._wide import measure_markdown, summaries
 
 
-def report(results: Results, folder: str | os.PathLike[str]) -> str:
+def report(
+    results: Results,
+    folder: str | os.PathLike[str],
+    *,
+    score: Literal["accuracy", "balanced_accuracy", "auroc"] = "accuracy",
+) -> str:
     """Write the tables of the finished cells as CSV, Markdown and PNG files.
 
     Parameters
@@ -30,6 +36,10 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
         Folder of the finished cells.
     folder : path-like
         Folder of the written files, which is created if it does not exist.
+    score : {"accuracy", "balanced_accuracy", "auroc"}, default="accuracy"
+        Score of a comparison that Markdown and pictures show: the share of windows that are right,
+        the mean of this share over classes, or the mean area under the ROC curve of each class
+        against the others. The CSV file holds all three. Other protocols show all their scores.
 
     Returns
     -------
@@ -39,7 +49,7 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
     Raises
     ------
     ValueError
-        If no cell is finished.
+        If no cell is finished, or `score` is unknown.
 
     Examples
     --------
@@ -54,13 +64,16 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
     >>> print(text.splitlines()[0])
     ### Parameters of chaotic systems, mean over systems, validation part
     """
+    check_option("score", score, SCORES)
     found = list(tables(results, results.asked()))
     if not found:
         raise ValueError(f"{results.folder} holds no finished cell: run a protocol first.")
     folder = as_path("folder", folder)
     folder.mkdir(parents=True, exist_ok=True)
     wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
-    text = "\n".join([*summaries(wide), *(markdown(table) for table in found)])
+    chosen = measures_of(SCORES[score])
+    shown = [t for t in found if not PROTOCOLS[t.protocol].is_wide or t.dataset in chosen]
+    text = "\n".join([*summaries(wide, SCORES[score]), *map(markdown, shown)])
     text += "".join(f"\nMissing altogether: {what}.\n" for what in _unfinished(results))
     text += "".join(f"\nMissing in part: {what}.\n" for what in _begun(results))
     ran_with = sorted({_versions(record) for record in results} - {""})
@@ -74,7 +87,7 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
         writer = csv.DictWriter(file, _COLUMNS)
         writer.writeheader()
         writer.writerows(row for table in found for row in rows(table))
-    for table in found:
+    for table in shown:
         draw(table, folder / f"{table.name}.png")
     return text
 

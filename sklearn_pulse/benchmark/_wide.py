@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ._budgets import BUDGETS
-from ._comparison import LABELS, PROBES
+from ._comparison import LABELS, PROBES, measure_of, measures_of
 from ._markdown import figure, grid
 from ._methods import Method
 from ._tables import PARTS, Table, Value
 
 _HERO = "cross-prediction"  # the method whose lost cells are named
+_UNEQUAL = 1.5  # how many times its share the largest class has, from which on readers are told
 
 
 def measure_markdown(table: Table) -> str:
@@ -71,21 +72,56 @@ def _lead(difference: Value) -> str:
     return f"{text} (in {n_ahead} of {len(of_division)} divisions)"
 
 
-def summaries(wide: list[Table]) -> Iterator[str]:
+def summaries(wide: list[Table], score: str) -> Iterator[str]:
     """Yield, per part and budget, what is won and lost, and per probe a table of everything.
 
-    What is won and lost is left out where cross-prediction has no value.
+    What is won and lost is left out where cross-prediction has no value. If classes are unequal,
+    which accuracy hides, a remark says where.
     """
     for split, budget in dict.fromkeys((table.split, table.budget) for table in wide):
         of_part = {t.dataset: t for t in wide if (t.split, t.budget) == (split, budget)}
         where = f"{PARTS[split]}s, budget {budget}"
-        if any(_has(table, _HERO) for table in of_part.values()):
-            yield _won_and_lost(of_part, where)
+        shown = {name: of_part[name] for name in measures_of(score) if name in of_part}
+        if any(_has(table, _HERO) for table in shown.values()):
+            yield _won_and_lost(shown, where)
+        unequal = _unequal_classes(of_part) if score == "accuracy" else {}
+        if shown and unequal:
+            yield _of_unequal_classes(unequal)
+        what = "All methods" if score == "accuracy" else f"All methods, {score}"
         for suffix, probe in PROBES.items():
-            measures = {f"accuracy {labels}{suffix}": labels for labels in LABELS}
-            found = {measures[name]: t for name, t in of_part.items() if name in measures}
+            names = {labels: measure_of(score, labels, suffix) for labels in LABELS}
+            found = {labels: shown[name] for labels, name in names.items() if name in shown}
             if found:
-                yield _everything(found, f"### All methods, {probe}, {where}")
+                yield _everything(found, f"### {what}, {probe}, {where}")
+
+
+def _unequal_classes(of_part: dict[str, Table]) -> dict[str, float]:
+    """Return the share of the largest class by column, where it is well above an equal share.
+
+    The majority class has all windows of one class right, so that its balanced accuracy is the
+    share that each class would have if they were equal.
+    """
+    accuracy, equal = (
+        of_part[name].values if name in of_part else {}
+        for name in (measure_of(score, LABELS[0], "") for score in ("accuracy", "balanced accuracy"))
+    )
+    return {
+        column: value.mean
+        for (method, column), value in accuracy.items()
+        if method == "majority"
+        and (method, column) in equal
+        and value.mean > _UNEQUAL * equal[method, column].mean
+    }
+
+
+def _of_unequal_classes(share: dict[str, float]) -> str:
+    """Return a remark on columns whose classes are unequal."""
+    where = ", ".join(f"{column} ({100 * value:.0f} %)" for column, value in share.items())
+    return (
+        f"Classes are unequal in {where}; the number is the accuracy of the majority class. There a"
+        " row may be above another for naming the largest class more often. `report --score"
+        " balanced_accuracy` counts each class alike.\n"
+    )
 
 
 def _won_and_lost(of_measure: dict[str, Table], where: str) -> str:

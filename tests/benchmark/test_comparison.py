@@ -236,6 +236,43 @@ def test_one_table_has_a_row_per_source_and_amount_of_labels_and_a_column_per_me
     assert chaos == "| chaos, noise 3, 5 % | **90.0** | missing | missing |"
 
 
+def finish_unequal(folder, dataset, share):
+    """Finish two rows on two classes, the larger of which has a share of the windows."""
+    finish(folder, dataset, "majority", 0, accuracy_100=[share], balanced_accuracy_100=[0.5])
+    scores = {"accuracy_100": [0.6], "balanced_accuracy_100": [0.7], "auroc_100": [0.8]}
+    finish(folder, dataset, "cross-prediction", 0, **scores)
+
+
+def test_a_report_shows_the_score_that_is_asked_for(tmp_path, capsys):
+    finish_unequal(tmp_path, "wesad", 0.9)
+    assert main(["report", "--out", str(tmp_path), "--score", "balanced_accuracy"]) == 0
+    text = capsys.readouterr().out
+    assert "### All methods, balanced accuracy, C = 1, validation parts, budget small" in text
+    assert "| WESAD, all labels | **70.0** | 50.0 |" in text
+    assert "| balanced accuracy 100 % | 1 of 1 | none |" in text
+    assert "60.0" not in text and "80.0" not in text and "unequal" not in text
+    (picture,) = (tmp_path / "tables").glob("*.png")
+    assert picture.name.startswith("comparison-balanced-accuracy-100-")
+    lines = (tmp_path / "tables" / "tables.csv").read_text().splitlines()
+    assert {line.split(",")[1] for line in lines[1:]} == {
+        "accuracy 100 %",
+        "balanced accuracy 100 %",
+        "auroc 100 %",
+    }
+    assert "| WESAD, all labels | **80.0** |" in report(Results(tmp_path), tmp_path, score="auroc")
+    with pytest.raises(ValueError, match="score must be one of 'accuracy', 'balanced_accuracy'"):
+        report(Results(tmp_path), tmp_path, score="balanced accuracy")
+
+
+def test_a_report_of_accuracy_names_unequal_classes(tmp_path):
+    finish_unequal(tmp_path, "wesad", 0.74)
+    assert "unequal" not in report(Results(tmp_path), tmp_path / "tables")
+    finish_unequal(tmp_path, "lorenz-3", 0.76)
+    text = report(Results(tmp_path), tmp_path / "tables")
+    assert "Classes are unequal in chaos, noise 3 (76 %); the number is" in text
+    assert "WESAD (" not in text
+
+
 def test_few_labels_are_those_of_the_other_protocols():
     y = np.arange(60) % 2
     splitter = LabelFractionSplit(0.05, n_draws=N_DRAWS, cv=[(np.arange(60), np.arange(60))])
