@@ -101,10 +101,8 @@ def _unequal_classes(of_part: dict[str, Table]) -> dict[str, float]:
     The majority class has all windows of one class right, so that its balanced accuracy is the
     share that each class would have if they were equal.
     """
-    accuracy, equal = (
-        of_part[name].values if name in of_part else {}
-        for name in (measure_of(score, LABELS[0], "") for score in ("accuracy", "balanced accuracy"))
-    )
+    names = (measure_of(score, LABELS[0], "") for score in ("accuracy", "balanced accuracy"))
+    accuracy, equal = (of_part[name].values if name in of_part else {} for name in names)
     return {
         column: value.mean
         for (method, column), value in accuracy.items()
