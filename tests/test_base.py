@@ -398,6 +398,17 @@ def test_an_objective_of_another_base_is_refused():
         small(method).fit(X)
 
 
+def test_layers_without_sizes_are_refused():
+    class Lazy(CrossReconstruction):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            self.parts = torch.nn.Sequential(torch.nn.LazyLinear(3))
+
+    mine = type("Mine", (PulseTransformer,), {"_objective_class": Lazy})
+    with pytest.raises(TypeError, match=r"^parts\.0\.weight of Lazy takes its size from .*Linear"):
+        small(mine).fit(X)
+
+
 def test_a_rule_of_selection_that_is_unknown_is_refused():
     rules = {"_selections": {"min_val": "lowest", "last": None}}
     method = type("Own", (DenoisedMeanTransformer,), rules)

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from ..objectives import Objective
 
@@ -47,7 +48,7 @@ def check_stored(estimator: Any) -> None:
 def check_objective(estimator: Any, net: Any) -> None:
     """Raise a TypeError if the objective of a net lacks something, or is not passed a parameter.
 
-    It needs a loss, and embeddings of known width.
+    It needs a loss, embeddings of known width, and all weights before the training.
     """
     objective = net.module_
     if not isinstance(objective, Objective):
@@ -60,6 +61,13 @@ def check_objective(estimator: Any, net: Any) -> None:
             f"{type(objective).__name__} must define forward(self, x, observed=None), which"
             " returns the loss of a batch."
         )
+    for name, weight in (*objective.named_parameters(), *objective.named_buffers()):
+        if is_lazy(weight):
+            raise TypeError(
+                f"{name} of {type(objective).__name__} takes its size from the first batch, and no"
+                " seed repeats its values: use a layer that is given its sizes in __init__, such as"
+                " torch.nn.Linear instead of LazyLinear."
+            )
     passed = {*net.get_params_for("module")}
     own = _names_of(type(objective)) & {*estimator.get_params(deep=False)}
     if own - passed:
