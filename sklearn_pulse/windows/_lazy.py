@@ -28,6 +28,9 @@ def _as_positions(values: ArrayLike, name: str) -> NDArray[np.intp]:
             f"{name} must be a 1-D array of integers, got shape {array.shape} and dtype "
             f"{array.dtype}; give one integer per window."
         )
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argmax(np.ma.getmaskarray(values)))
+        raise ValueError(f"{name}[{row}] is masked: leave out windows whose place is unknown.")
     return array.astype(np.intp)
 
 

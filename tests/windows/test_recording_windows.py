@@ -250,6 +250,8 @@ def test_positions_are_read_only_copies():
         ([0], [2**63 - 1], {}, r"start\[0\] is 9223372036854775807"),
         ([0.0], [0], {}, "recording must be a 1-D array of integers"),
         ([0], [[0]], {}, "start must be a 1-D array of integers"),
+        ([0, 1], np.ma.masked_equal([0, 6], 6), {}, r"start\[1\] is masked: leave out windows"),
+        (np.ma.masked_equal([0, 1], 0), [0, 6], {}, r"recording\[0\] is masked"),
         ([0], [0], {"downsample": 0}, "downsample must be an integer of at least 1"),
     ],
 )
