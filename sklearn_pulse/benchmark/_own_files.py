@@ -47,6 +47,7 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     """
     visible = (file for file in path.iterdir() if not file.name.startswith("."))
     files = [path] if path.is_file() else sorted(visible)
+    _refuse_folders(files)
     kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
     present = {kind: found for kind, found in kinds.items() if found}
     if len(present) != 1:
@@ -83,6 +84,16 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     if "X" in whole and len(pieces) > 1:
         whole[FILE] = np.repeat(np.arange(len(pieces)), [len(piece["X"]) for piece in pieces])
     return whole
+
+
+def _refuse_folders(files: list[Path]) -> None:
+    """Raise for a folder with the ending of a file; only Parquet writes several files as one."""
+    for file in files:
+        if file.suffix in (".npy", ".npz") and file.is_dir():
+            raise ValueError(
+                f"{file.name} is a folder: rename it without the ending {file.suffix}, or, if it"
+                " holds windows, pass it by itself."
+            )
 
 
 def _check_piece(name: str, piece: dict[str, NDArray[Any]], first: dict[str, NDArray[Any]]) -> None:

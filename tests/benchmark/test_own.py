@@ -320,6 +320,16 @@ def test_misspelt_files_are_named(own, tmp_path):
         add_files(tmp_path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("store", [folder_of_arrays, folder_of_archives])
+def test_a_folder_with_the_ending_of_a_file_is_named(own, tmp_path, store):
+    store(own, tmp_path)
+    name = "start.npy" if store is folder_of_arrays else "old.npz"
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+    with pytest.raises(ValueError, match=f"{name} is a folder: rename it without the ending"):
+        add_files(tmp_path, tmp_path / "out")
+
+
 def test_arrays_of_other_names_are_named(own, tmp_path):
     np.savez(tmp_path / "mine.npz", **own | {"subjects": own["groups"]})
     with pytest.warns(UserWarning, match="files hold subjects, which are not read"):
