@@ -296,10 +296,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             under ``views="adjacent"`` means that all windows are of one recording.
         start : array-like of shape (n_samples,) or None, default=None
             Time of each window in its recording, numbers or `datetime64`; of shape
-            (n_samples, n_windows) for bags. Windows that are more than one and a half times as far
-            apart as is usual in their recording (as the median; of two windows, in all recordings)
-            are not adjacent. None means that the windows of a recording are given in order, without
-            gaps.
+            (n_samples, n_windows) for bags, where windows that are missing may lack a time. Windows
+            that are more than one and a half times as far apart as is usual in their recording (as
+            the median; of two windows, in all recordings) are not adjacent. None means that the
+            windows of a recording are given in order, without gaps.
 
         Returns
         -------

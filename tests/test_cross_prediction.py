@@ -538,6 +538,22 @@ def test_a_start_that_repeats_in_bags_or_lazy_windows_is_warned_of():
     assert cross.fit(bags, start=seconds).n_pairs_ == 5 + 3 + 2
 
 
+def test_windows_that_a_bag_lacks_need_no_time():
+    recordings = [np.random.default_rng(n).normal(size=(n, 2)) for n in (96, 64)]
+    bags = SlidingWindows(16).fit_transform(recordings)
+    start = np.tile(np.arange(6.0), (2, 1))
+    known = CrossPredictionTransformer(**SMALL).fit(bags, start=start)
+    start[1, 4:] = np.nan
+    dates = pd.to_datetime(start.ravel(), unit="s").to_numpy().reshape(start.shape)
+    for times in (start, np.ma.masked_invalid(start), dates):
+        some = CrossPredictionTransformer(**SMALL).fit(bags, start=times)
+        assert some.n_pairs_ == 5 + 3
+        np.testing.assert_array_equal(some.transform(bags), known.transform(bags))
+    start[0, 5] = np.nan
+    with pytest.raises(ValueError, match="start is unknown or infinite for 1 windows"):
+        CrossPredictionTransformer(**SMALL).fit(bags, start=start)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 def test_starts_of_few_bits_do_not_overflow(dtype):
     start = np.array([np.iinfo(dtype).min, 0, np.iinfo(dtype).max], dtype=dtype)

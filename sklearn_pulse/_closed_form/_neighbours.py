@@ -20,8 +20,9 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     Parameters
     ----------
     start : array-like or None
-        Numbers or times, one per window; of shape (n_samples, n_windows) for bags. Times with a
-        zone are compared in UTC, so that a change of clocks opens no gap. Of periods, the start.
+        Numbers or times, one per window; of shape (n_samples, n_windows) for bags, where a window
+        without an observed step may lack a time. Times with a zone are compared in UTC, so that a
+        change of clocks opens no gap. Of periods, the start.
     windows : CheckedWindows
         The windows.
 
@@ -54,6 +55,8 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     unknown = missing_mask(start)
     if times.dtype.kind == "f":
         unknown |= np.isinf(times)
+    if unknown.any() and windows.is_bag:  # fewer windows than in another bag have fewer times
+        unknown &= windows.observed_windows().reshape(shape)
     if unknown.any():
         raise ValueError(
             f"start is unknown or infinite for {int(unknown.sum())} windows: pass the time of every"
