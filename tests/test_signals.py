@@ -300,6 +300,14 @@ def test_a_saved_model_compares_too(cls, tmp_path):
         restored.transform(X, channel_names=NAMES[::-1])
 
 
+def test_the_columns_of_a_frame_are_saved_as_names(tmp_path):
+    model = untrained(channel_names=pd.DataFrame(columns=NAMES).columns).fit(X)
+    model.save_pretrained(tmp_path / "model")
+    restored = RandomEncoderTransformer.from_pretrained(tmp_path / "model")
+    assert list(restored.channel_names) == restored.channel_names_in_.tolist() == NAMES
+    restored.fit(X).save_pretrained(tmp_path / "again")
+
+
 def test_a_model_of_an_earlier_version_is_read(tmp_path):
     untrained().fit(X).save_pretrained(tmp_path / "model")
     config = read_config(tmp_path / "model")

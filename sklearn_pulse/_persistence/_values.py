@@ -21,9 +21,9 @@ _KEYS = (str, Real, np.bool_)  # of dictionaries, such as a weight for each labe
 def encode(value: Any) -> Any:
     """Return a value of JSON that represents a plain value.
 
-    Numpy scalars become Python scalars. JSON has no tuples, arrays, or numbers that are not finite:
-    they become dictionaries whose keys name the type, and so do dictionaries, whose own keys may be
-    text, numbers or Booleans.
+    Numpy scalars become Python scalars, and an index of pandas an array. JSON has no tuples,
+    arrays, or numbers that are not finite: they become dictionaries whose keys name the type, and
+    so do dictionaries, whose own keys may be text, numbers or Booleans.
 
     Parameters
     ----------
@@ -74,6 +74,8 @@ def encode(value: Any) -> Any:
             "array": encode(value.tolist()),
             "dtype": kind if kind in _TEXT else value.dtype.str,
         }
+    if getattr(value, "nlevels", None) == 1:  # such as the columns of a frame
+        return encode(value.to_numpy())
     raise TypeError(f"a file cannot hold a {type(value).__name__}")
 
 

@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,12 +46,19 @@ def test_arrays_come_back(value):
         assert restored.dtype == value.dtype
 
 
+def test_an_index_of_pandas_comes_back_as_an_array():
+    for index in (pd.Index(["ecg", "ppg"]), pd.Index(["ecg", "ppg"], dtype=object)):
+        assert through_json(index).tolist() == ["ecg", "ppg"]
+    assert through_json(pd.RangeIndex(3)).tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     "value",
     [
         *(object(), {(1,): 1}, {None: 1}, {1}, 1j, b"x", len, np.array([1j]), np.array([object()])),
         *(np.array(["2026-01-01"], dtype=f"M8[{unit}]") for unit in ("D", "ns")),
         np.array([1], dtype="m8[ns]"),
+        *(pd.period_range("2026", periods=2), pd.MultiIndex.from_tuples([(0, 1)])),
     ],
 )
 def test_everything_else_is_refused(value):
