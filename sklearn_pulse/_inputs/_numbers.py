@@ -19,6 +19,7 @@ from ._tables import (
     refuse_panel,
     refuse_text_column,
     refuse_times,
+    refuse_undivided,
     table_values,
 )
 
@@ -52,6 +53,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         )
     values = given = of_tensor(values)
     refuse_other_frame(values, name)
+    refuse_undivided(values, name)
     refuse_panel(values, name)
     _refuse_collection(values, name)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.

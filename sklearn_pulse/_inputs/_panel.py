@@ -15,6 +15,7 @@ from ._tables import (
     is_table,
     refuse_text_column,
     refuse_times,
+    refuse_undivided,
     table_values,
 )
 from ._times import check_times
@@ -72,6 +73,7 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     >>> [x.shape for x in panel.arrays], panel.instances.tolist(), panel.channels
     ([(3, 1), (3, 1)], ['a', 'b'], ['x'])
     """
+    refuse_undivided(frame, name)
     if has_multiindex(frame):
         refuse_times(frame, name)
         refuse_text_column(frame, name)
@@ -130,6 +132,7 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     tables = {i: x for i, x in enumerate(recordings) if is_table(x)}
     frames = {i: x for i, x in enumerate(recordings) if has_columns(x)}
     for i, recording in enumerate(recordings):
+        refuse_undivided(recording, f"{name}[{i}]")
         refuse_times(recording, f"{name}[{i}]")
     first, channels = None, None
     for i, frame in frames.items():

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_DIVIDERS = (";", "\t")  # which divide the columns of a CSV file where the comma does not
+
 
 def is_object_list(X: Any) -> bool:
     """Return whether X is a 1-D array of objects, as which splitters return a list."""
@@ -133,6 +135,31 @@ def refuse_other_frame(X: Any, name: str) -> None:
         raise TypeError(f"{unread}.collect().")
     if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
         raise TypeError(f"{name} is a {kind} of Arrow: pass {name}.to_pandas().")
+
+
+def refuse_undivided(frame: Any, name: str) -> None:
+    """Raise for a CSV file whose columns were read as one, since another character divides them.
+
+    Where numbers have decimal commas, pandas makes an index of what stands before the last comma,
+    and numbers of the decimals behind it.
+    """
+    columns = list(frame.columns) if has_columns(frame) else []
+    if len(columns) != 1 or not len(frame):
+        return
+    mark = next((mark for mark in _DIVIDERS if mark in str(columns[0])), None)
+    if mark is None:
+        return
+    if is_table(frame):
+        first = [frame.iloc[0, 0], *np.atleast_1d(np.asarray(frame.index[0], dtype=object))]
+        read, comma = f"pandas.read_csv(path, sep={mark!r})", "decimal=','"
+    else:
+        first = [frame[0, 0]]
+        read, comma = f"polars.read_csv(path, separator={mark!r})", "decimal_comma=True"
+    if any(isinstance(part, str) and mark in part for part in first):
+        raise TypeError(
+            f"{name} has the single column {columns[0]!r}, since {mark!r} divides the columns of"
+            f" its file: read it by {read}, with {comma} if its numbers have decimal commas."
+        )
 
 
 def refuse_times(values: Any, name: str) -> None:

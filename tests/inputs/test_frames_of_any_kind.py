@@ -367,6 +367,40 @@ def test_marks_of_missing_values_are_no_decimal_comma(tmp_path):
     assert np.isnan(X).sum() == 32
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize("row", ["1,5;2,5", "0;2,5", "0.5;2.5", "0.5;walk", "0;2,5;1,5"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda frame: sliding_windows([frame], 32),
+        lambda frame: sliding_windows([np.zeros((64, 1)), frame], 32),
+        lambda frame: WindowScaler().fit([frame]),
+        StatisticsTransformer().fit,
+    ],
+)
+def test_the_columns_of_a_file_that_are_read_as_one_are_to_be_divided(row, mark, read):
+    """Decimals, behind the last comma, would be the only channel."""
+    header = "t;x;y" if row.count(";") > 1 else "x;y"
+    text = (header + "\n" + f"{row}\n" * 64).replace(";", mark)
+    frame = pd.read_csv(io.StringIO(text))
+    with pytest.raises(
+        TypeError, match=r"the single column '[tx].*sep='.*'\), with decimal=',' if"
+    ):
+        read(frame)
+
+
+def test_a_panel_whose_columns_are_read_as_one_is_to_be_divided():
+    frame = pd.read_csv(io.StringIO("x;y\n" + "1,5;2,5\n" * 64))
+    with pytest.raises(TypeError, match=r"recordings has the single column 'x;y'.*sep=';'"):
+        sliding_windows(frame, 32)
+    divided = pd.read_csv(io.StringIO("x;y\n" + "1,5;2,5\n" * 64), sep=";", decimal=",")
+    assert sliding_windows([divided], 32).X[0, 0].tolist() == [1.5, 2.5]
+    with pytest.raises(TypeError, match="polars.read_csv.*separator=';'.*decimal_comma=True"):
+        sliding_windows([pl.DataFrame({"x;y": ["1,5;2,5"] * 64})], 32)
+    named = pd.DataFrame({"ecg;raw": np.arange(64.0)})  # a name, and nothing else
+    assert len(sliding_windows([named], 32).X) == 2
+
+
 def test_labels_of_steps_have_the_index_of_their_frame():
     times = pd.date_range("2026", periods=100, freq="s")
     frame = pd.DataFrame({"x": np.arange(100.0)}, index=times)
