@@ -1,7 +1,8 @@
 """Random views of windows, as modules that return new tensors and hold no random state.
 
 Each module is called as ``augmentation(x, generator)``. The caller owns the generator, so that the
-same seed gives the same views. The number of draws depends on the shape of `x` only.
+same seed gives the same views. The number of draws depends on the shape of `x` only. Draws are in
+float32; views of floats have the type of `x`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ import math
 
 import torch
 from torch import Tensor, nn
+
+
+def _in_type_of(x: Tensor, view: Tensor) -> Tensor:
+    """Return a view of windows in their own type of floats, as layers of it need; else as it is."""
+    return view.to(x.dtype) if x.is_floating_point() else view
 
 
 class Scale(nn.Module):
@@ -62,7 +68,7 @@ class Scale(nn.Module):
             Scaled windows, a new tensor.
         """
         factor = torch.rand(len(x), 1, 1, generator=generator, device=x.device)
-        return x * (self.low + (self.high - self.low) * factor)
+        return _in_type_of(x, x * (self.low + (self.high - self.low) * factor))
 
 
 class Jitter(nn.Module):
@@ -115,7 +121,7 @@ class Jitter(nn.Module):
         """
         noise = torch.randn(x.shape, generator=generator, device=x.device)
         std = self.std if unit is None else self.std * unit.view(-1, 1, 1)
-        return x + std * noise
+        return _in_type_of(x, x + std * noise)
 
 
 class RandomApply(nn.Module):

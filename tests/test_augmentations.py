@@ -27,6 +27,18 @@ def test_out_of_place_and_repeatable(augmentation):
     assert torch.equal(x, before)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=repr)
+def test_a_view_has_the_type_of_the_windows(augmentation, dtype):
+    """Layers in half precision take no other windows."""
+    x = torch.randn(50, 8, 2, generator=generator(9)).to(dtype)
+    view = augmentation(x, generator(1))
+    assert view.dtype == dtype
+    expected = augmentation(x.double(), generator(1)).to(dtype)
+    torch.testing.assert_close(view, expected)
+    assert augmentation(x.int(), generator(1)).dtype == torch.float32
+
+
 def test_scale_is_one_uniform_factor_a_window():
     x = torch.randn(4000, 3, 2) + 5.0
     factor = Scale(0.5, 1.5)(x, generator()) / x
