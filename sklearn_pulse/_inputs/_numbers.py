@@ -194,4 +194,10 @@ def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} has dtype object and does not hold numbers ({error}): make every entry a"
                 " real number."
             ) from error
+    if data.dtype.names is not None:  # as numpy.genfromtxt(path, names=True) gives
+        raise TypeError(
+            f"{name} is a structured array with the fields {', '.join(data.dtype.names)}: pass the"
+            " signals as channels, numpy.lib.recfunctions.structured_to_unstructured("
+            f"{name}[fields])."
+        )
     raise TypeError(f"{name} has dtype {data.dtype}: convert it to float32 or another real dtype.")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.lib.recfunctions import structured_to_unstructured
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -399,6 +400,20 @@ def test_a_panel_whose_columns_are_read_as_one_is_to_be_divided():
         sliding_windows([pl.DataFrame({"x;y": ["1,5;2,5"] * 64})], 32)
     named = pd.DataFrame({"ecg;raw": np.arange(64.0)})  # a name, and nothing else
     assert len(sliding_windows([named], 32).X) == 2
+
+
+@pytest.mark.parametrize("as_records", [False, True])
+def test_the_fields_of_a_structured_array_become_channels(as_records):
+    frame = pd.DataFrame(np.arange(128.0).reshape(64, 2), columns=["x", "y"])
+    records = frame.to_records(index=False)
+    if not as_records:
+        text = io.StringIO(frame.to_csv(index=False))
+        records = np.genfromtxt(text, names=True, delimiter=",")
+    remedy = r"recordings\[0\] is a structured array .* fields x, y: .*structured_to_unstructured"
+    with pytest.raises(TypeError, match=remedy):
+        sliding_windows([records], 32)
+    X = sliding_windows([structured_to_unstructured(records[["x", "y"]])], 32).X
+    np.testing.assert_array_equal(X, sliding_windows([frame], 32).X)
 
 
 def test_labels_of_steps_have_the_index_of_their_frame():
