@@ -162,6 +162,8 @@ def _columns_of(file: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
     frame = frame.reset_index([name for name in frame.index.names if name in PARTS])
     columns = {part: frame[part].to_numpy() for part in PARTS if part in frame}
     if "X" in columns:
+        if not len(frame):  # its windows have no length that the others could have
+            raise ValueError(f"{file.name} holds no window: remove it.")
         try:
             columns["X"] = np.stack([_window(window) for window in columns["X"]])
         except ValueError as error:

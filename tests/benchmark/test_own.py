@@ -825,6 +825,16 @@ def test_windows_of_several_lengths_in_a_table_are_named(own, tmp_path):
             add_files(tmp_path / "a.parquet", tmp_path / "out")
 
 
+def test_a_table_without_windows_is_named(own, tmp_path):
+    """As of a person whose windows were all left out."""
+    pytest.importorskip("pyarrow")
+    folder_of_tables(own, tmp_path)
+    columns = {name: values[:0] for name, values in own.items()} | {"X": []}
+    pd.DataFrame(columns).to_parquet(tmp_path / "ben.parquet")
+    with pytest.raises(ValueError, match=r"ben\.parquet holds no window: remove it"):
+        add_files(tmp_path, tmp_path / "out")
+
+
 @pytest.mark.parametrize("kind", [">i4", ">U4"])
 def test_labels_of_every_byte_order(own, kind):
     y = own["y"] if kind == ">U4" else np.unique(own["y"], return_inverse=True)[1]
