@@ -62,7 +62,7 @@ def report(
     ...     outcomes = run(cells, Execution(folder))
     ...     text = report(Results(folder), folder / "tables")
     >>> print(text.splitlines()[0])
-    ### Parameters of chaotic systems, mean over systems, validation part
+    ### Parameters of chaotic systems, Lorenz, validation part
     """
     check_option("score", score, SCORES)
     found = list(tables(results, results.asked()))

@@ -224,7 +224,7 @@ def _tables(records: list[dict[str, Any]], asked: list[Cell]) -> Iterator[Table]
             for dataset in (*protocol.datasets, *_own(protocol.name, found))
             for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
         ]
-        yield from _crossed(of_protocol) if protocol.is_crossed else of_protocol
+        yield from _crossed(of_protocol, wanted) if protocol.is_crossed else of_protocol
 
 
 def table_key(cell: Cell) -> tuple[str, str, str, str]:
@@ -309,15 +309,25 @@ def _note_of(record: dict[str, Any], columns: dict[str, str]) -> str:
     return f"{columns[record['cell']['dataset']]}: {record['note']}"
 
 
-def _crossed(of_datasets: list[Table]) -> Iterator[Table]:
-    """Yield the tables whose columns are data sets; the table of their means comes first."""
-    groups: dict[tuple[str, str], dict[str, list[Table]]] = defaultdict(lambda: defaultdict(list))
+def _crossed(
+    of_datasets: list[Table], wanted: Iterable[tuple[str, str, str, str]]
+) -> Iterator[Table]:
+    """Yield the tables whose columns are data sets.
+
+    The table of the means over all titles comes first. It is left out if a title was neither asked
+    for nor finished, since no mean can be in it then.
+    """
+    groups: dict[tuple[str, ...], dict[str, list[Table]]] = defaultdict(lambda: defaultdict(list))
     for table in of_datasets:
         title = PROTOCOLS[table.protocol].datasets[table.dataset].title
-        groups[table.split, table.budget][title].append(table)
-    for of_title in groups.values():
+        groups[table.protocol, table.split, table.budget][title].append(table)
+    for (protocol, *part), of_title in groups.items():
         rows = [_side_by_side(title, parts) for title, parts in of_title.items()]
-        yield _mean_of(rows)
+        asked = {dataset for name, dataset, *rest in wanted if [name, *rest] == [protocol, *part]}
+        sources = PROTOCOLS[protocol].datasets.items()
+        shown = {*of_title, *(source.title for dataset, source in sources if dataset in asked)}
+        if shown == {source.title for _, source in sources}:
+            yield _mean_of(rows)
         yield from rows
 
 

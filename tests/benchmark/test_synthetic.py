@@ -91,7 +91,7 @@ def test_the_oracles_get_labels_and_the_seed_draws_the_task(tmp_path, toy, monke
     }
     assert main(["report", "--out", str(tmp_path)]) == 0
     assert {path.name for path in (tmp_path / "tables").glob("*.png")} == {
-        f"synthetic-{name}-val-smoke.png" for name in ("all", "Lorenz", "Thomas")
+        f"synthetic-{name}-val-smoke.png" for name in ("Lorenz", "Thomas")
     }
 
 
@@ -118,6 +118,20 @@ def test_the_mean_is_over_systems_seed_by_seed(tmp_path):
     assert found[EVERYTHING].paper("pulse", "noise 3") == pytest.approx(0.8342)
     assert found[EVERYTHING].paper("oracle-positive", "noise 5") == pytest.approx(0.8265)
     assert found["Lorenz"].paper("pulse", "noise 3") is None
+
+
+def test_a_mean_over_systems_that_were_not_asked_for_is_no_table(tmp_path):
+    """All its entries would be called missing, though nobody asked for them."""
+    finish(tmp_path, "lorenz-0", "pulse", 0, 0.8)
+    Results(tmp_path).note_asked(plan(["synthetic"], datasets=["lorenz-0"], budget="smoke"))
+    Results(tmp_path).note_asked([Cell("synthetic", "lorenz-0", "pulse", 0, "val", "small")])
+    text = report(Results(tmp_path), tmp_path / "tables")
+    assert text.startswith("### Parameters of chaotic systems, Lorenz, validation part")
+    assert "mean over systems" not in text
+    others = plan(["synthetic"], datasets=["thomas-0", "hindmarsh-rose-3"], methods=["pulse"])
+    Results(tmp_path).note_asked(others)
+    text = report(Results(tmp_path), tmp_path / "tables")
+    assert "mean over systems" in text  # since other means are missing
 
 
 def test_the_order_of_the_oracles_is_told_with_its_spread(tmp_path):
