@@ -79,14 +79,14 @@ def measure(name: str, batch_size: int, rounds: int) -> str:
 def main() -> None:
     """Measure the methods, print the table and fill the section of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--method", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--method", nargs="+", action="extend", choices=NAMES)
     parser.add_argument("--batch", type=count, default=16)
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--page", type=page, default=PAGE)
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
-    for name in options.method:
+    for name in dict.fromkeys(options.method or NAMES):
         rows.append(measure(name, options.batch, options.rounds))
         print(rows[-1], flush=True)
     head = (

@@ -186,6 +186,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--method",
         nargs="+",
+        action="extend",
         choices=[method.name for method in all_methods()],
         metavar="NAME",
         help="methods beside PULSE, to which each is related; default: all",

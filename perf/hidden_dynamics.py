@@ -139,12 +139,12 @@ def main() -> None:
     """Train every method with several seeds and print the accuracies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=count, default=3)
-    parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--method", nargs="+", action="extend", choices=list(METHODS))
     parser.add_argument("--output", type=new_file)
     args = parser.parse_args()
     lines = ["| | accuracy, % | by seed | CPU seconds |", "|---|---:|---|---:|"]
     print("\n".join(lines), flush=True)
-    for name in (*CONTROLS, *args.method):
+    for name in dict.fromkeys([*CONTROLS, *(args.method or METHODS)]):
         score = control_accuracy if name in CONTROLS else accuracy
         start = time.process_time()
         scores = [score(name, seed) for seed in range(args.seeds)]

@@ -71,9 +71,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--budget", choices=sorted(BUDGETS), default="small")
     parser.add_argument("--out", type=Path, default=Path("output/patchtst"))
-    parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--row", nargs="+", action="extend", choices=ROWS)
     options = parser.parse_args()
-    for name in options.row:
+    for name in dict.fromkeys(options.row or ROWS):
         loss, accuracies = row(name, options.budget, Execution(options.out))
         print("|", name, f"| {loss:.2g} |", *(f"{a:.1f} |" for a in accuracies), flush=True)
 

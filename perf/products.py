@@ -99,15 +99,16 @@ def measure(name: str, n_windows: int, ours: Step, literal: Step | None, rounds:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", nargs="*", choices=SIZES, default=list(SIZES))
-    parser.add_argument("--method", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--size", nargs="*", action="extend", choices=SIZES)
+    parser.add_argument("--method", nargs="*", action="extend", choices=METHODS)
     parser.add_argument("--rounds", type=count, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("| step | windows | ms per window, oneDNN | MKL | literal | MKL / oneDNN | literal |")
     print("|---|---:|---:|---:|---:|---:|---:|")
-    for make, names in ((pulse_steps, options.size), (method_steps, options.method)):
-        for name in names:
+    steps = ((pulse_steps, options.size, SIZES), (method_steps, options.method, METHODS))
+    for make, names, default in steps:
+        for name in dict.fromkeys(default if names is None else names):  # none after a bare option
             print(measure(*make(name), options.rounds), flush=True)
     print("\n| embedding | windows | ms per window, oneDNN | MKL | MKL / oneDNN |")
     print("|---|---:|---:|---:|---:|")

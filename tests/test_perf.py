@@ -15,6 +15,7 @@ from perf import (
     costs,
     cross_prediction,
     growth,
+    hidden_dynamics,
     patchtst,
     processes,
     products,
@@ -363,6 +364,32 @@ def test_arguments_are_checked_before_anything_is_timed(
         command(monkeypatch, *arguments.split())()
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_option_that_is_given_twice_adds_up(monkeypatch, capsys):
+    """The last one alone would count by argparse's default, and the others be dropped silently."""
+    monkeypatch.setattr(patchtst, "row", lambda name, *args: (0.0, []))
+    rows = ("--row", "nothing else", "--row", "a patch at every step", "nothing else")
+    command(monkeypatch, "patchtst", *rows)()
+    shown = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["nothing else", "a patch at every step"]
+
+    monkeypatch.setattr(products, "measure", lambda name, *args: name)
+    monkeypatch.setattr(products, "pulse_steps", lambda name: (name, 1, None, None))
+    monkeypatch.setattr(products, "method_steps", lambda name: (name, 1, None, None))
+    monkeypatch.setattr(products, "embeddings", list)
+    command(monkeypatch, "products", "--size", "har", "--size", "ecg", "--method")()
+    assert capsys.readouterr().out.splitlines()[2:4] == ["har", "ecg"]
+
+    methods = ("--method", "ts2vec", "--method", "simclr")
+    monkeypatch.setattr("sys.argv", ["costs", *methods])
+    assert costs.make_parser().parse_args().method == ["ts2vec", "simclr"]
+
+    monkeypatch.setattr(hidden_dynamics, "CONTROLS", {})
+    monkeypatch.setattr(hidden_dynamics, "accuracy", lambda name, seed: 0.5)
+    command(monkeypatch, "hidden_dynamics", "--method", "pulse", "--method", "simclr")()
+    shown = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()]
+    assert shown[2:] == ["pulse", "simclr"]
 
 
 def test_costs_of_no_round_replace_no_page(tmp_path, monkeypatch):

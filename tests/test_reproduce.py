@@ -196,7 +196,7 @@ def writes_of_ingredients(folder, monkeypatch):
     monkeypatch.setattr(ingredients, "cross_view_r2", lambda *args: scores["r2"])
     monkeypatch.setattr(ingredients, "measure", lambda *args: scores)
     yield file
-    for seeds in ("0", "0 1", "0 1"):
+    for seeds in ("0", "0 --seeds 1 0", "0 1"):
         arguments = f"--sources har --rows PULSE --output {file} --seeds {seeds}"
         monkeypatch.setattr("sys.argv", ["ingredients.py", *arguments.split()])
         yield ingredients.main()
@@ -426,6 +426,37 @@ def test_a_mask_of_no_two_samples_is_refused(mask, monkeypatch, capsys):
         runpy.run_path(str(FOLDER.parent / "plot_theory.py"))
     assert end.value.code == 2
     assert f"mask {mask!r}" in capsys.readouterr().err
+
+
+TWICE = {  # the options, what they add up to, and the loop that reads them
+    "archives": ("--dataset GunPoint --dataset BasicMotions", ["GunPoint", "BasicMotions"]),
+    "blocks": ("--sources har --sources wesad har", ["har", "wesad"]),
+    "ingredients": ("--sources har --sources wesad har", ["har", "wesad"]),
+    "random_order": ("--sources har --sources wesad har", ["har", "wesad"]),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_an_option_that_is_given_twice_adds_up(name, tmp_path, monkeypatch):
+    """The last one alone would count by argparse's default, and the others be dropped silently."""
+    monkeypatch.syspath_prepend(FOLDER)
+    module, read = script(name), []
+    monkeypatch.delitem(sys.modules, "blocks", raising=False)  # which a script imported
+    options, expected = TWICE[name]
+    if name == "archives":
+        monkeypatch.setattr(module, "store", lambda name, folder: read.append(name) or name)
+        monkeypatch.setattr(module.benchmark, "main", lambda arguments: 0)
+    else:
+        monkeypatch.setattr(module, "load", lambda name, home: read.append(name) or (None, {}))
+    if name in ("blocks", "random_order"):
+        part = SimpleNamespace(name="part", score=lambda *args: 0.0)
+        monkeypatch.setattr(getattr(module, "blocks", module).Part, "of", lambda *args: part)
+        monkeypatch.setattr(module, "score", part.score, raising=False)
+        monkeypatch.setattr(module, "table", lambda name, scores: name)
+    output = tmp_path / ("scores.json" if name == "ingredients" else "scores")
+    monkeypatch.setattr("sys.argv", [name, *options.split(), "--output", str(output)])
+    module.main()
+    assert read == expected
 
 
 @pytest.mark.usefixtures("few_penalties", "no_pictures")

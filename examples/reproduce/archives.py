@@ -98,14 +98,16 @@ def main() -> int:
     """Score the methods on the data sets; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
-    parser.add_argument("--dataset", nargs="+", choices=NAMES, default=NAMES)
-    parser.add_argument("--method", nargs="+", default=METHODS)
+    several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
+    parser.add_argument("--dataset", **several, choices=NAMES)
+    parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     options = parser.parse_args()
-    files = [str(store(name, options.output / "windows")) for name in options.dataset]
+    files = [str(store(name, options.output / "windows")) for name in options.dataset or NAMES]
     out = ["--out", str(options.output)]
+    methods = ["--method", *(options.method or METHODS)]
     seeds = ["--seeds", str(options.seeds), "--split", "test"]
-    runs = ["comparison", "--dataset", *files, "--method", *options.method, *seeds, *out]
+    runs = ["comparison", "--dataset", *files, *methods, *seeds, *out]
     status = benchmark.main(runs)  # the report says what is missing
     return benchmark.main(["report", *out]) or status
 

@@ -563,8 +563,9 @@ def main():
     """Score the choices on the sources, and print what they gain."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/blocks"))
-    parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
-    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
+    several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
+    parser.add_argument("--sources", **several, choices=SOURCES)
+    parser.add_argument("--choices", **several, choices=CHOICES)
     parser.add_argument(
         "--divisions",
         type=int,
@@ -577,11 +578,11 @@ def main():
     args.output.mkdir(parents=True, exist_ok=True)
     path = args.output / "scores.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    for name in args.sources:
+    for name in dict.fromkeys(args.sources or SOURCES):
         source, scores = load(name, args.data_home), {}
         for division in range(min(args.divisions, SOURCES[name].n_divisions)):
             part = Part.of(name, source, division)
-            for choice in dict.fromkeys(["default", *args.choices]):
+            for choice in dict.fromkeys(["default", *(args.choices or CHOICES)]):
                 key = f"{part.name}, {choice}"
                 if key not in known:
                     known[key] = part.score(CHOICES[choice], args.output)

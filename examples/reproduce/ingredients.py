@@ -543,7 +543,8 @@ def line(name, seed, scores):
 def main():
     """Train every row and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
+    several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
+    parser.add_argument("--sources", **several, choices=SOURCES)
     parser.add_argument(
         "--folds",
         type=int,
@@ -551,8 +552,8 @@ def main():
         default=N_FOLDS,
         help="group folds of wesad and mitbih",
     )
-    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--rows", **several, choices=list(ROWS))
+    parser.add_argument("--seeds", **several, type=int, help="default: 0")
     parser.add_argument("--updates", type=int, default=100, help="updates of 8,192 time steps each")
     parser.add_argument("--output", default="output/ingredients.json")
     parser.add_argument("--data-home", default=None)
@@ -562,12 +563,13 @@ def main():
     path = Path(args.output)
     path.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(path.read_text()) if path.exists() else {}
-    for name in args.sources:
+    rows, seeds = dict.fromkeys(args.rows or ROWS), dict.fromkeys(args.seeds or [0])
+    for name in dict.fromkeys(args.sources or SOURCES):
         *arrays, folds = load(name, args.data_home)
         for fold, part in list(folds.items())[: args.folds]:
             source = prepare(fold, *arrays, part, path.parent)
             print(f"\n{fold}: {part.sum()} training windows, {(~part).sum()} held out", flush=True)
-            keys = [("closed form", 0)] + [(row, seed) for seed in args.seeds for row in args.rows]
+            keys = [("closed form", 0)] + [(row, seed) for seed in seeds for row in rows]
             for row, seed in keys:
                 key = f"{fold} | {row} | {seed} | {args.updates}"
                 if key not in results:

@@ -92,8 +92,9 @@ def main():
     """Score the sources in each order, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/random_order"))
-    parser.add_argument("--sources", nargs="+", choices=[*blocks.SOURCES, "uwave"], default=SOURCES)
-    parser.add_argument("--orders", nargs="+", choices=ORDERS, default=list(ORDERS))
+    several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
+    parser.add_argument("--sources", **several, choices=[*blocks.SOURCES, "uwave"])
+    parser.add_argument("--orders", **several, choices=ORDERS)
     parser.add_argument("--alpha", type=float, help="share of the constant part; default: 'auto'")
     parser.add_argument("--divisions", type=int, choices=range(1, 6), default=3)
     parser.add_argument("--data-home", type=Path, help="folder of the data sets")
@@ -102,12 +103,12 @@ def main():
     path = args.output / "scores.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     alpha, kind = ("auto", "") if args.alpha is None else (args.alpha, f", alpha {args.alpha:g}")
-    for name in args.sources:
+    for name in dict.fromkeys(args.sources or SOURCES):
         source, scores = load(name, args.data_home), {}
         n_divisions = blocks.SOURCES[name].n_divisions if name in blocks.SOURCES else 5
         for division in range(min(args.divisions, n_divisions)):
             part = blocks.Part.of(name, source, division)
-            for order in args.orders:
+            for order in dict.fromkeys(args.orders or ORDERS):
                 key = f"{part.name}, {order}{kind}"
                 if key not in known:
                     known[key] = score(part, order, alpha)
