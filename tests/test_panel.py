@@ -552,8 +552,9 @@ def test_aeons_lists_are_panels():
     objects = np.empty(3, dtype=object)
     objects[:] = unequal
     for panel in (unequal, tuple(unequal), objects, tuple(frames)):
-        got = PulsePanelTransformer(**settings).fit(panel).transform(panel)
-        pd.testing.assert_frame_equal(got, expected)
+        embedder = PulsePanelTransformer(**settings).fit(panel)
+        assert embedder.update(panel) is embedder  # and nothing is learnt
+        pd.testing.assert_frame_equal(embedder.transform(panel), expected)
     cube = rng.normal(size=(3, 2, 16))
     pd.testing.assert_frame_equal(
         PulsePanelTransformer(**settings).fit_transform(list(cube)),

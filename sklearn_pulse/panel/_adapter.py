@@ -136,6 +136,32 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         """
         return super().transform(_as_mtype(X), y)
 
+    def update(self, X: Any, y: Any = None, update_params: bool = True) -> PanelAdapter:
+        """Accept further instances, and learn nothing from them, as most transformers of sktime.
+
+        Parameters
+        ----------
+        X : panel
+            Panel in any form that :meth:`fit` takes.
+        y : Ignored
+            Not used; present because pipelines pass labels to every step.
+        update_params : bool, default=True
+            Not used; present because sktime's pipelines pass it.
+
+        Returns
+        -------
+        PanelAdapter
+            The transformer itself, with what it has learnt in `fit`.
+
+        Raises
+        ------
+        NotFittedError
+            If the transformer is not fitted.
+        TypeError
+            If `X` is no panel.
+        """
+        return super().update(_as_mtype(X), y, update_params)
+
     def reset(self) -> PanelAdapter:
         """Drop all fitted attributes, but keep those of scikit-learn's callbacks.
 
