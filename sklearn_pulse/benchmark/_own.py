@@ -268,9 +268,9 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
             f"{n_groups} groups are too few for a training, a validation and a test part: pass"
             " windows of at least 3 groups."
         )
-    if lost_variation(CheckedWindows(X)) is None:  # else each method warns, or scales first
-        with np.errstate(over="ignore"):  # the methods refuse an infinity, and name its window
-            X = X.astype(np.float32, copy=False)
+    keeps = lost_variation(CheckedWindows(X)) is None  # else each method warns, or scales first
+    with np.errstate(over="ignore"):  # the methods refuse an infinity, and name its window
+        X = X.astype(np.float32 if keeps else np.result_type(X, np.float32), copy=False)
     arrays = {"X": X, "y": y, "groups": numbers}
     if recording is not None:
         arrays["recording"] = _numbered(recording, len(X), "recording")

@@ -348,6 +348,19 @@ def test_variation_that_float32_loses_reaches_the_methods(own, tmp_path):
         compare(**far, **settings | {"methods": ["statistics"]})
 
 
+@pytest.mark.parametrize("dtype", ["i8", ">f8"])
+def test_variation_that_float32_loses_is_kept_of_every_type(own, dtype):
+    """Files of windows hold floats in the order of bytes of the processor."""
+    counts = np.round(1000 * own["X"].astype(np.float64))
+    method = make_pipeline(WindowScaler(), StatisticsTransformer())
+    settings = {"methods": [("scaled", method)], "protocols": ["linear-probe"]}
+    expected, found = (
+        quick(own | {"X": X}, **settings)[0]["mean"].to_numpy()
+        for X in (counts, (counts + 2.0**40).astype(dtype))
+    )
+    np.testing.assert_allclose(found, expected, atol=0.02)
+
+
 class Notes(StatisticsTransformer):
     """Notes whether metadata routing is on, which decides whether `fit` gets groups."""
 
