@@ -168,14 +168,10 @@ def add_arrays(
             arrays["recording"] = _apart(arrays["recording"], file)
     if recording is None and groups is not None:
         _check_places(arrays)
-    digest = hashlib.blake2b(digest_size=6)
-    for part, array in arrays.items():
-        digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
     title = re.sub(r"[^\w]+", "-", name).encode()[:_MAX_TITLE].decode(errors="ignore")
     title = title.strip("-") or "data"
     n_folds = min(N_FOLDS, len(np.unique(arrays["groups"])))
-    dataset = f"{PREFIX}{title}-{digest.hexdigest()}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
+    dataset = f"{PREFIX}{title}-{_digest(arrays)}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
     target = folder / "data" / dataset
     if not all((target / f"{part}.npy").exists() for part in arrays):  # a damaged one was deleted
         _store(arrays, target)
@@ -219,6 +215,11 @@ def _loader(folder: Path) -> Callable[..., Task]:
 
     def load(**home: Any) -> Task:
         arrays = dict(_stored(folder))
+        if _digest(arrays) != OwnSource(folder.name).digest:
+            raise ValueError(
+                f"{folder} does not hold the windows that were stored in it: delete the folder, and"
+                " add the windows again."
+            )
         is_alone = len(np.unique(arrays["groups"])) == len(arrays["groups"])  # as without groups
         return Task(
             folder.name,
@@ -240,6 +241,15 @@ def _stored(folder: Path) -> Iterator[tuple[str, NDArray[Any]]]:
         path = folder / f"{part}.npy"
         if path.exists() or part in ("X", "y", "groups"):
             yield part, map_array(path, _KINDS[part], (None,) * (3 if part == "X" else 1))
+
+
+def _digest(arrays: dict[str, NDArray[Any]]) -> str:
+    """Return the digest of arrays that stands in the name of their data set."""
+    digest = hashlib.blake2b(digest_size=6)
+    for part, array in arrays.items():
+        digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[str, NDArray[Any]]:

@@ -881,6 +881,24 @@ def test_a_damaged_array_that_was_deleted_is_written_again(own, tmp_path):
     assert [path.name for path in (tmp_path / "data").iterdir()] == [dataset]
 
 
+@pytest.mark.parametrize("part", ["X", "y"])
+def test_windows_that_were_changed_in_the_results_folder_are_refused(own, tmp_path, part):
+    """Their scores would stand beside those of the windows that were stored."""
+    dataset = add_arrays(tmp_path, "mine", **own)
+    file = tmp_path / "data" / dataset / f"{part}.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1  # as a failing disk does
+    file.write_bytes(content)
+    cells = plan(["linear-probe"], datasets=[dataset], methods=["majority"], n_seeds=1)
+    (outcome,) = run(cells, Execution(tmp_path))
+    assert outcome.state == "failed"
+    assert f"{dataset} does not hold the windows that were stored in it" in outcome.message
+    shutil.rmtree(file.parent)
+    assert add_arrays(tmp_path, "mine", **own) == dataset
+    (outcome,) = run(cells, Execution(tmp_path))
+    assert outcome.state == "finished"
+
+
 def test_an_empty_data_folder_is_no_path():
     with pytest.raises(ValueError, match="data_home must be a path"):
         Execution(Path("out"), data_home="")
