@@ -13,7 +13,8 @@ from sklearn_pulse.corpus import fit_dataset
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
-from tests.test_cross_prediction import mapped_similarities, scaled_features
+
+from .literal import mapped_similarities, scaled_features
 
 SMALL = {"num_kernels": 84, "n_components": 40, "embedding_dim": 40, "random_state": 0}
 

@@ -1,0 +1,66 @@
+"""The closed form stated literally, by loops over windows and pairs."""
+
+import numpy as np
+from scipy.linalg import fractional_matrix_power, inv
+
+SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
+
+
+def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening=0.0):
+    """Scalar products of embeddings, by loops over windows and pairs."""
+    f = phi - phi.mean(0)
+    n, r = f.shape
+    V, C, B, n_pairs = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r)), 0
+    n_with_others = sum(list(recording).count(i) > 1 for i in recording)
+    for i in range(n):
+        V += np.outer(f[i], f[i]) / n
+        others = [j for j in range(n) if j != i and recording[j] == recording[i]]
+        for j in others:
+            B += np.outer(f[i], f[j]) / len(others) / n_with_others
+        if follows[i]:
+            C += (np.outer(f[i - 1], f[i]) + np.outer(f[i], f[i - 1])) / 2
+            n_pairs += 1
+    C /= n_pairs
+    kappa = 1 - np.trace(B) / np.trace(C)
+    if alpha == "auto":
+        alpha = 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
+    S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho, whitening)
+
+
+def mapped_similarities(f, S, kept, rho, whitening=0.0):
+    """Scalar products of ``f R``, of what predicts the other view."""
+    V = f.T @ f / len(f)
+    inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
+    maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept]
+    maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
+    return f @ (0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T) @ f.T
+
+
+def similarities_of_halves(transformer, X, rho):
+    """Scalar products where the halves of a window predict the window."""
+    f, *halves = (
+        phi - phi.mean(0)
+        for phi in (
+            scaled_features(transformer, part)
+            for part in (X, X[:, : X.shape[1] // 2], X[:, X.shape[1] // 2 :])
+        )
+    )
+    S = np.zeros((f.shape[1], f.shape[1]))
+    for psi in halves:
+        ridge = rho * np.sum(psi**2) * np.eye(psi.shape[1])
+        S += f.T @ psi @ inv(psi.T @ psi + ridge) @ psi.T @ f / len(f) / 2
+    return mapped_similarities(f, S, f.T @ f / len(f), rho)
+
+
+def scaled_features(transformer, X):
+    """Features, scaled as a block that has the whole variance."""
+    phi = transformer.fit_transform(X).astype(np.float64)
+    deviation = phi.std(0)
+    varies = deviation > 0
+    names = transformer.get_feature_names_out()
+    has_unit = np.array([name.split("_")[1] in ("mean", "std", "min", "max") for name in names])
+    for same in filter(np.any, (has_unit & varies, ~has_unit & varies)):
+        deviation[same] = np.maximum(deviation[same], 0.01 * np.median(deviation[same]))
+    phi = phi[:, varies] / deviation[varies]
+    return phi / np.sqrt(phi.var(0).sum())
