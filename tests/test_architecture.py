@@ -305,6 +305,7 @@ PRIVATE = {
     "torch.ops.mkldnn._convolution_pointwise",
     "torch.ops.mkldnn._linear_pointwise",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported",
+    "torch.storage._load_from_bytes",
     "torch.utils._python_dispatch.TorchDispatchMode",
 }
 

@@ -444,7 +444,7 @@ def test_callbacks_are_known_in_every_process():
 
 
 def test_copies_of_a_fitted_network_are_one_run(tmp_path):
-    """The pickle of a net has other bytes in each copy."""
+    """What a net holds beside its weights does not count."""
     fitted, other = (pulse(random_state=seed).fit(X) for seed in (0, 1))
     fitted.save_pretrained(tmp_path / "model")
     loaded = [PulseTransformer.from_pretrained(tmp_path / "model") for _ in range(2)]

@@ -1,18 +1,24 @@
 """What users do: pipelines, searches, few labels."""
 
 import gc
+import os
+import pickle
+import subprocess
+import sys
 import tracemalloc
 
+import joblib
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import FineTuneClassifier, PulseTransformer
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
 from sklearn_pulse.objectives import CrossReconstruction
@@ -74,6 +80,34 @@ def test_windows_pipeline_and_search(fits, tmp_path):
     assert len(fits()) == n_encoders * n_folds + 1
     assert len(search.cv_results_["params"]) == 3 * n_encoders
     assert search.best_score_ > 0.7
+
+
+def test_a_cache_knows_a_frozen_encoder_that_another_process_has_read(tmp_path, monkeypatch):
+    X, y = make_windows(24)
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X)
+    read = pickle.loads(pickle.dumps(pulse))
+    embedded = []
+    transform = PulseTransformer.transform
+    monkeypatch.setattr(
+        PulseTransformer, "transform", lambda *args: embedded.append(1) or transform(*args)
+    )
+    for encoder in (pulse, read):
+        steps = [("encoder", FrozenEstimator(encoder)), ("probe", LogisticRegression())]
+        Pipeline(steps, memory=str(tmp_path)).fit(X, y)
+    assert len(embedded) == 1
+
+
+def test_a_cache_knows_a_fine_tuned_network_whatever_the_order_of_sets(tmp_path):
+    X, y = make_windows(24)
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X)
+    tuned = FineTuneClassifier(FrozenEstimator(pulse), max_epochs=1, random_state=0).fit(X, y)
+    path = tmp_path / "tuned.pickle"
+    path.write_bytes(pickle.dumps(tuned))
+    code = "import joblib, sys; print(joblib.hash(joblib.load(sys.argv[1])), end='')"
+    command = [sys.executable, "-c", code, str(path)]
+    env = os.environ | {"PYTHONHASHSEED": "1"}
+    found = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+    assert found == joblib.hash(tuned)
 
 
 # Daily, test_common compares the bits of an encoder that another process fitted.

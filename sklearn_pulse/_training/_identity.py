@@ -125,7 +125,7 @@ def _digest(
         if found is not None:
             return found
     if isinstance(value, NeuralNet) and parts is None and getattr(value, "initialized_", False):
-        # Not what pickle stores, which holds times and has other bytes in each copy.
+        # Not what pickle stores, which holds times and the state of the optimizer.
         module = value.module_
         return _hash("net", *inner((type(value), type(module), dict(module.state_dict()))))
     if isinstance(value, BaseEstimator) and not learnt:

@@ -19,6 +19,7 @@ from ._callbacks import ClipGradientValue
 from ._captured import CapturedStep
 from ._compilation import compile_noting_failures, warn_of_failure
 from ._draws import OwnDraws
+from ._equal_bytes import equal_bytes
 from ._gradients import SharedGradients
 from ._history import selected_epoch
 from ._iterator import Batch, BatchIterator
@@ -31,7 +32,9 @@ from ._torch_state import own_torch_state
 _OF_CALLBACKS = ("callbacks", "callbacks_")
 # What skorch pickles so that it loads without the device that it is on.
 _OF_A_DEVICE = ("module_", "optimizer_")
-_OF_A_TRAINING = ("share", "_gradients", "_captured", "_failures")
+_OF_A_TRAINING = ("share", "losses_", "_gradients", "_captured", "_failures")
+# Where skorch reads, from bytes, the attributes that may lie on another device.
+_BYTES = "__cuda_dependent_attributes__"
 
 
 class SSLNet(NeuralNet):
@@ -288,8 +291,10 @@ class SSLNet(NeuralNet):
         # A copy that is made in a training takes no part in the training.
         if self.initialized_:
             make_picklable(self.module_)
-        state = super().__getstate__()
-        state = {name: value for name, value in state.items() if name not in _OF_A_TRAINING}
+        state = {name: value for name, value in vars(self).items() if name not in _OF_A_TRAINING}
+        prefixes = tuple(self.cuda_dependent_attributes_)
+        moved = {name: state.pop(name) for name in list(state) if name.startswith(prefixes)}
+        state[_BYTES] = equal_bytes(moved)  # unlike the bytes of skorch, the same in each process
         return state | portable(_those(state, _OF_CALLBACKS), _those(vars(self), _OF_A_DEVICE))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
