@@ -38,7 +38,7 @@ def equal_bytes(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-class _Pickler(pickle._Pickler):
+class _Pickler(pickle._Pickler):  # the one in Python, since that in C memoizes by itself
     """Pickler that is blind to where tensors lie, and to which of equal texts are one object."""
 
     def memoize(self, obj: Any) -> None:
