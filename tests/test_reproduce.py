@@ -31,10 +31,12 @@ def script(name):
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where dataclasses look for it
+    sys.path.insert(0, str(FOLDER))  # as Python does, for scripts that a script imports
     try:
         spec.loader.exec_module(module)
     finally:
         del sys.modules[name]
+        sys.path.remove(str(FOLDER))
     return module
 
 
@@ -610,6 +612,71 @@ def test_simulated_recordings_are_sources(name, n_people, n_windows, shape, n_cl
         changes = np.diff(source.y.reshape(n_people, n_windows) != 0, axis=1).sum(1)
         assert changes.max() <= 2  # a rhythm lasts
         assert (np.mean(source.y == 0) > 0.5) == ("sinus" in name)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_people", "n_windows", "shape", "n_classes"),
+    [
+        ("ecg-alone", 600, 1, (640, 2), 4),
+        ("ecg-three", 200, 3, (640, 2), 4),
+        ("eeg-imagery", 10, 80, (256, 8), 3),
+        ("emg-gestures", 12, 140, (200, 8), 7),
+        ("eeg-seizures", 12, 100, (256, 4), 2),
+    ],
+)
+def test_unseen_recordings_are_windows_of_people(
+    name, n_people, n_windows, shape, n_classes, tmp_path
+):
+    archives = script("archives")
+    data, again = (np.load(archives.store(name, tmp_path / part)) for part in "ab")
+    assert data["X"].shape == (n_people * n_windows, *shape) and data["X"].dtype == np.float32
+    np.testing.assert_array_equal(data["X"], again["X"])
+    assert np.isfinite(data["X"]).all() and (data["X"].std(1) > 0).all()
+    np.testing.assert_array_equal(data["groups"], np.repeat(np.arange(n_people), n_windows))
+    np.testing.assert_array_equal(data["recording"], data["groups"])
+    assert {*data["y"]} == {*range(n_classes)}
+    of_person = data["y"].reshape(n_people, n_windows)
+    n_changes = np.count_nonzero(np.diff(of_person), axis=1)
+    if name.startswith("ecg"):  # one rhythm
+        assert not n_changes.any()
+    elif name == "eeg-imagery":  # random order
+        np.testing.assert_allclose(n_changes / (n_windows - 1), 2 / 3, atol=0.2)
+    elif name == "emg-gestures":  # each is held for five windows, and comes once in a round
+        assert n_changes.max() < 28
+        assert np.array_equal(np.bincount(data["y"]), np.full(7, 12 * 4 * 5))
+    else:
+        assert 2 <= n_changes.min() and n_changes.max() <= 6 and 0.05 < data["y"].mean() < 0.15
+
+
+def test_imagined_movements_lower_the_rhythm_over_the_other_hemisphere():
+    unseen = script("unseen")
+    data = unseen.SOURCES["eeg-imagery"]()
+    power = np.abs(np.fft.rfft(data.X, axis=1)) ** 2
+    hertz = np.fft.rfftfreq(unseen.IMAGERY_LENGTH, 1 / unseen.IMAGERY_RATE)
+    mu = np.log(power[:, (hertz > 8) & (hertz < 13)].sum(1))
+    left_less_right = mu[:, 2] - mu[:, 5]
+    of_class = [
+        np.mean([left_less_right[(data.groups == p) & (data.y == c)].mean() for p in range(10)])
+        for c in (unseen.LEFT, unseen.REST, unseen.RIGHT)
+    ]
+    assert of_class[0] > of_class[1] + 0.1 and of_class[1] > of_class[2] + 0.1
+
+
+def test_a_seizure_is_rhythmic_and_rest_moves_no_muscle():
+    unseen = script("unseen")
+    data = unseen.SOURCES["eeg-seizures"]()
+    power = np.abs(np.fft.rfft(data.X, axis=1)) ** 2
+    hertz = np.fft.rfftfreq(unseen.SEIZURE_LENGTH, 1 / unseen.SEIZURE_RATE)
+    spikes = np.log(power[:, (hertz > 2) & (hertz < 6)].sum(1)).max(1)
+    of_patient = [
+        np.median(spikes[(data.groups == p) & (data.y == 1)])
+        - np.median(spikes[(data.groups == p) & (data.y == 0)])
+        for p in range(12)
+    ]
+    assert np.mean(np.array(of_patient) > 0) > 0.7
+    gestures = unseen.SOURCES["emg-gestures"]()
+    size = [np.median(gestures.X.std((1, 2))[gestures.y == gesture]) for gesture in range(7)]
+    assert np.argmin(size) == 0
 
 
 def test_simulated_rhythms_are_those_of_their_names():

@@ -11,6 +11,12 @@ Recordings of ten people are part of the package seglearn: seven exercises of th
 either arm, each of which is a recording of a watch's acceleration and rotation (50 Hz). They were
 cut into windows of 4 seconds. The first scores on them are of methods that had been chosen before.
 
+No choice was made on the recordings that `unseen.py` simulates either. They are read if they are
+asked for:
+
+    python examples/reproduce/archives.py --dataset ecg-alone ecg-three eeg-imagery emg-gestures \
+        eeg-seizures --seeds 3 --output output/unseen
+
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
@@ -28,6 +34,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import unseen
 
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.windows import sliding_windows
@@ -81,11 +88,23 @@ def of_exercises() -> dict[str, np.ndarray]:
     return {"X": windows.X.astype(np.float32)} | parts
 
 
+def of_simulation(name: str) -> dict[str, np.ndarray]:
+    """Return simulated windows, with the person, recording and start of each."""
+    return {part: array for part, array in unseen.SOURCES[name]().items() if array is not None}
+
+
+def arrays_of(name: str) -> dict[str, np.ndarray]:
+    """Return the windows of a data set, and what is known of them."""
+    if name in unseen.SOURCES:
+        return of_simulation(name)
+    return of_exercises() if name == EXERCISES else of_archive(name)
+
+
 def store(name: str, folder: Path) -> Path:
     """Store the windows of a data set and their classes, unless they are there."""
     file = folder / f"{name}.npz"
     if not file.exists():
-        arrays = of_exercises() if name == EXERCISES else of_archive(name)
+        arrays = arrays_of(name)
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{name}.partial"  # which a killed run leaves, and the next one replaces
         with partial.open("wb") as stream:
@@ -99,7 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
-    parser.add_argument("--dataset", **several, choices=NAMES)
+    parser.add_argument("--dataset", **several, choices=[*NAMES, *unseen.SOURCES])
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     options = parser.parse_args()
