@@ -177,8 +177,8 @@ def compare(
     estimator, with those of yours that they import. A file is read when `compare` is called, so
     load a module anew after changing it. Data that the code reads are not seen. Runs of another
     estimator of the same name are kept beside these, and the report tells the rows apart by a
-    digest. Classes and functions of a script or a notebook, lambdas and frozen networks cannot be
-    recognised in another call: a warning says so, and their runs are repeated.
+    digest. Classes and functions of a script or a notebook, and lambdas, cannot be recognised in
+    another call: a warning says so, and their runs are repeated.
 
     Examples
     --------

@@ -60,8 +60,8 @@ def digest(estimator: Any) -> str:
     except Exception as error:  # of whatever kind: objects that cannot be pickled choose it
         raise TypeError(f"it cannot be pickled ({error}){_REMEDY}") from error
     held = snapshot(estimator)
-    if snapshot(copy) != held:  # as with an identifier that each copy draws
-        raise TypeError("a pickled copy of it has another digest, as of a frozen network")
+    if snapshot(copy) != held:
+        raise TypeError("a pickled copy of it has another digest, as if each copy drew a number")
     found = hashlib.blake2b(held, digest_size=6)
     for name, code in sorted(_code_of(pickler.modules).items()):
         found.update(f"{name} {code} ".encode())

@@ -1,10 +1,12 @@
 """Estimators of the user in the comparison: a row like any other, found again if it is the same."""
 
 import importlib
+import pickle
 import re
 import sys
 import tempfile
 import threading
+import uuid
 from types import SimpleNamespace
 
 import numpy as np
@@ -350,13 +352,32 @@ def test_frozen_weights_are_told_apart(own, tmp_path):
     assert len(list(Results(tmp_path))) == 2
 
 
-def test_a_frozen_network_is_scored_but_not_reused(own, tmp_path):
+def test_a_frozen_network_is_known_by_its_weights(own, tmp_path, recwarn):
     network = RandomEncoderTransformer(random_state=0)
     expected, _ = quick(own, ("mine", network), n_seeds=1)
-    with pytest.warns(UserWarning, match="'mine' are not reused.*as of a frozen network"):
-        frozen = FrozenEstimator(network.fit(own["X"]))
-        frame, _ = quick(own, ("mine", frozen), n_seeds=1, out=tmp_path)
-    pd.testing.assert_frame_equal(frame, expected)
+    network.fit(own["X"])
+    for one in (network, pickle.loads(pickle.dumps(network))):
+        frame, _ = quick(own, ("mine", FrozenEstimator(one)), n_seeds=1, out=tmp_path)
+        pd.testing.assert_frame_equal(frame, expected)
+        assert len(list(Results(tmp_path))) == 1
+    other = FrozenEstimator(RandomEncoderTransformer(random_state=1).fit(own["X"]))
+    quick(own, ("mine", other), n_seeds=1, out=tmp_path)
+    assert len(list(Results(tmp_path))) == 2
+    assert not [warning for warning in recwarn if "not reused" in str(warning.message)]
+
+
+class Draws(StatisticsTransformer):
+    """Statistics of which each copy has a number of its own."""
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.number_ = uuid.uuid4().hex
+
+
+def test_an_estimator_whose_copies_differ_is_not_reused(own, tmp_path):
+    with pytest.warns(UserWarning, match="'mine' are not reused.*as if each copy drew a number"):
+        frozen = FrozenEstimator(Draws().fit(own["X"]))
+        quick(own, ("mine", frozen), n_seeds=1, out=tmp_path)
 
 
 class RoutedGroups(StatisticsTransformer):
