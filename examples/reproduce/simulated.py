@@ -177,8 +177,13 @@ class Sleeper:
 
 def in_band(band, noise):
     """Return what a filter of a band lets through, once it has settled."""
-    passing = butter(2, band, "bandpass", fs=SLEEP_RATE, output="sos")
-    return sosfilt(passing, noise)[SETTLING:]
+    return filtered("bandpass", band, noise, SLEEP_RATE)
+
+
+def filtered(kind, frequencies, noise, rate, order=2, settling=SETTLING):
+    """Return what a filter lets through, once it has settled, of shape (..., n_timesteps)."""
+    passing = butter(order, frequencies, kind, fs=rate, output="sos")
+    return sosfilt(passing, noise)[..., settling:]
 
 
 def sleep(seed, n_people=16, n_windows=60):

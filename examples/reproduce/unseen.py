@@ -20,15 +20,7 @@ methods on them.
 from __future__ import annotations
 
 import numpy as np
-from scipy.signal import butter, sosfilt
-from simulated import Heart, of_people
-
-SETTLING = 200  # time steps of a filter before a window
-
-
-def filtered(kind, frequencies, noise, rate, order=2, settling=SETTLING):
-    """Return what a filter lets through, once it has settled, of shape (..., n_timesteps)."""
-    return sosfilt(butter(order, frequencies, kind, fs=rate, output="sos"), noise)[:, settling:]
+from simulated import SETTLING, Heart, filtered, of_people
 
 
 def of_one_power(signals):
