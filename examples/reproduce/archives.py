@@ -17,6 +17,11 @@ asked for:
     python examples/reproduce/archives.py --dataset ecg-alone ecg-three eeg-imagery emg-gestures \
         eeg-seizures --seeds 3 --output output/unseen
 
+Nor was any choice made on the questions that `questions.py` asks of real recordings:
+
+    python examples/reproduce/archives.py --dataset conditions transitions beats --seeds 3 \
+        --output output/questions
+
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
@@ -34,6 +39,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import questions
 import unseen
 
 from sklearn_pulse.benchmark import __main__ as benchmark
@@ -97,6 +103,8 @@ def arrays_of(name: str) -> dict[str, np.ndarray]:
     """Return the windows of a data set, and what is known of them."""
     if name in unseen.SOURCES:
         return of_simulation(name)
+    if name in questions.SOURCES:
+        return questions.SOURCES[name]()
     return of_exercises() if name == EXERCISES else of_archive(name)
 
 
@@ -118,7 +126,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
-    parser.add_argument("--dataset", **several, choices=[*NAMES, *unseen.SOURCES])
+    parser.add_argument(
+        "--dataset", **several, choices=[*NAMES, *unseen.SOURCES, *questions.SOURCES]
+    )
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     options = parser.parse_args()
