@@ -146,6 +146,18 @@ def simulated(kind, seed, **settings):
     return make
 
 
+def question(name):
+    """Return a function that makes the windows of another question to known recordings."""
+
+    def make(home):
+        import questions
+
+        arrays = questions.SOURCES[name](home)
+        return Bunch(**(arrays | {"y": np.unique(arrays["y"], return_inverse=True)[1]}))
+
+    return make
+
+
 class Origin(NamedTuple):
     """Where a source comes from, and into how many divisions its people go."""
 
@@ -168,6 +180,7 @@ SOURCES = {
         for seed in range(3)
     },
     **{f"sleep-{seed}": Origin(simulated("sleep", seed), 3) for seed in range(2)},
+    **{name: Origin(question(name)) for name in ("conditions", "transitions", "beats")},
 }
 OF_HEARTS = "mitbih", "ecg"  # names of sources whose rhythm lasts
 

@@ -63,7 +63,7 @@ def transitions(home=None):
     for number, experiment in enumerate(data.recording_experiment):
         activity = np.zeros(len(data.recordings[number]), dtype=int)
         for _, _, label, first, last in rows[rows[:, 0] == experiment]:
-            activity[first - 1 : last] = label
+            activity[max(first, 1) - 1 : last] = label
         for start in range(0, len(activity) - STEPS_OF_ACTIVITY + 1, STEPS_OF_ACTIVITY):
             shown = np.bincount(activity[start : start + STEPS_OF_ACTIVITY], minlength=13)[1:]
             if shown.sum() >= STEPS_OF_ACTIVITY // 2:
@@ -102,8 +102,9 @@ def beats(home=None):
 def found(path, home):
     """Return a file or folder of the data sets."""
     folder = Path(get_data_home(home))
-    for place in sorted(folder.glob(f"**/{path}")):
-        return place
+    for place in (folder / path, *sorted(folder.glob(f"*/{path}"))):
+        if place.exists():
+            return place
     raise OSError(f"{path} is missing in {folder}: put the recordings there, as published")
 
 
