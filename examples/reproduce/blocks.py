@@ -451,6 +451,9 @@ CHOICES = {
     "usual shares": Choice(USUAL),
     "statistics 0.45": Choice(of_statistics(0.45)),
     "statistics 0.75": Choice(of_statistics(0.75)),
+    "MultiRocket and Hydra 0.5": Choice(
+        partial(beside, share=0.5, others={"multirocket": 0.6, "hydra": 0.4})
+    ),
     "rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM)),
     "rhythm 0.07": Choice(partial(beside, share=0.07, others=RHYTHM)),
     "no block apart": Choice(apart=0.0),
