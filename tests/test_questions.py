@@ -18,6 +18,7 @@ def questions():
 
 
 @pytest.mark.filterwarnings("ignore:.* recordings that have segments")
+@pytest.mark.filterwarnings("ignore:no segment of the class")
 def test_a_window_has_the_activity_of_most_of_its_steps(questions, tmp_path):
     rows = random_label_rows(np.random.default_rng(0), LENGTHS)[::2]  # half of the steps have none
     write_folder(tmp_path / "hapt" / "RawData", LENGTHS, rows)
