@@ -93,14 +93,20 @@ def test_half_minutes_lie_inside_one_condition(questions, data_home):
         np.testing.assert_array_equal(data["X"][i], signal[start : start + 1920 : 2])
 
 
-def test_missing_recordings_are_named(questions, tmp_path):
-    pytest.importorskip("wfdb")
-    with pytest.raises(OSError, match="mitdb is missing in .*put the recordings there"):
+def test_missing_recordings_and_packages_are_named(questions, tmp_path, monkeypatch):
+    (tmp_path / "mitdb").mkdir()
+    with pytest.raises(OSError, match="mitdb/201.hea is missing in .*put the recordings there"):
+        questions.beats(tmp_path)
+    (tmp_path / "mitdb" / "201.hea").touch()
+    monkeypatch.setitem(sys.modules, "wfdb", None)  # as if it were not installed
+    with pytest.raises(ImportError, match="records of WFDB: pip install"):
         questions.beats(tmp_path)
 
 
-def test_the_questions_are_data_sets_of_the_script_of_archives(questions, data_home, tmp_path):
-    assert "questions" not in sys.modules  # each script is read as a program of its own
+def test_the_questions_are_data_sets_of_the_script_of_archives(
+    questions, data_home, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SKLEARN_PULSE_DATA", str(data_home))
     file = script("archives").store("conditions", tmp_path)
     data = questions.conditions()
     with np.load(file) as stored:

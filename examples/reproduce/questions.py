@@ -75,10 +75,14 @@ def transitions(home=None):
 
 def beats(home=None):
     """Return beats of two leads at 180 Hz, from stretches of each record, and their kinds."""
-    import wfdb
+    folder = found("mitdb/201.hea", home).parent
+    try:
+        import wfdb
+    except ImportError as error:
+        raise ImportError("the beats are records of WFDB: pip install 'sklearn-pulse[ecg]'") from error
 
     parts = []
-    for number, header in enumerate(sorted(found("mitdb", home).glob("*.hea"))):
+    for number, header in enumerate(sorted(folder.glob("*.hea"))):
         name = str(header.with_suffix(""))
         record, notes = wfdb.rdrecord(name), wfdb.rdann(name, "atr")
         band = butter(2, (0.5, 40), "bandpass", fs=ECG_RATE, output="sos")
