@@ -79,7 +79,7 @@ def beats(home=None):
     try:
         import wfdb
     except ImportError as error:
-        raise ImportError("the beats are records of WFDB: pip install 'sklearn-pulse[ecg]'") from error
+        raise ImportError("beats are records of WFDB: pip install 'sklearn-pulse[ecg]'") from error
 
     parts = []
     for number, header in enumerate(sorted(folder.glob("*.hea"))):
