@@ -14,6 +14,7 @@ from torch import Tensor
 from ._closed_form._block_weights import (
     USUAL_WEIGHTS,
     all_weights,
+    automatic_nearest,
     automatic_whitening,
     check_weights,
 )
@@ -106,6 +107,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         the variance of the other view it predicts, with 1 by how well it predicts. "auto" is 0.5
         where ``block_weights="auto"`` takes the rhythm, and else 0. In ECGs the largest directions
         are the shapes of beats, which tell people apart.
+    nearest : "auto" or float, default="auto"
+        Weight of what a window shares with the nearest windows of other recordings, from 0 to 1,
+        beside what it shares with the other view. So states that several recordings visit become
+        one, which helps where labels are few. "auto" is 0.5 where the covariance has a share in
+        `block_weights_`, and else 0: a single channel gains nothing, and in ECGs the nearest
+        windows are those of people whose beats look alike.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
         PyTorch finds a device.
@@ -136,6 +143,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         one state each.
     n_pairs_ : int
         Number of pairs of views.
+    nearest_ : float
+        Weight of what the nearest windows of other recordings share.
     predictability_ : dict
         Share of the variance that the other view predicts: R2 of ridge regressions on half of the
         recordings, scored on the other half (a single recording is cut in the middle). It is
@@ -174,6 +183,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     Then C and B are those of windows that share no step; of nearer ones, where this would leave
     less than half of the pairs.
 
+    With a weight a of `nearest_`, S becomes ``(1 - a) S + a E[f_i f_j']`` over pairs of windows of
+    different recordings each of which is among the nearest 5 % (at least three) of the other.
+    Their distance is that of the embeddings ``f R`` with a weight of 0; of adjacent views, means
+    of five windows are compared. Over the last twentieth of the squared distance that is near, the
+    weight of a pair falls to 0. Windows whose recordings are not known count as recordings of
+    their own.
+
     R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
     another device agree up to rounding. Directions of nearly equal weight may turn among
     themselves, which leaves scalar products and distances of embeddings as they are.
@@ -186,8 +202,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 
     The scales and principal components come from at most 5,000 windows, and so do the choices of
-    ``views="auto"`` and ``block_weights="auto"``; the moments come from one pass over all windows.
-    Memory does not grow with the number of windows.
+    ``views="auto"`` and ``block_weights="auto"``, and the nearest windows; the other moments come
+    from one pass over all windows. Memory does not grow with the number of windows.
 
     Examples
     --------
@@ -205,6 +221,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     predictability_: dict[str, Any]
     whitening_: float
+    nearest_: float
     _unstored = ("block_weights_", "blocks_")
     _uses_recordings = True
     __metadata_request__fit = {"groups": None, "start": None}
@@ -220,6 +237,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         block_weights: str | Sequence[float] = "auto",
         rho: float = 1.5e-4,
         whitening: str | float = "auto",
+        nearest: str | float = "auto",
         bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -237,6 +255,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.block_weights = block_weights
         self.rho = rho
         self.whitening = whitening
+        self.nearest = nearest
         self.bag_pooling = bag_pooling
         self.device = device
         self.num_threads = num_threads
@@ -266,6 +285,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         )
         if not is_auto(self.whitening):
             check_real("whitening", self.whitening, 0.0, 1.0, open_maximum=False, or_auto=True)
+        if not is_auto(self.nearest):
+            check_real("nearest", self.nearest, 0.0, 1.0, open_maximum=False, or_auto=True)
         resolve_device(self.device)
         check_seed("random_state", self.random_state)
         check_verbose(self.verbose)
@@ -341,6 +362,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 _report_repeats(windows, times, usable)
             self.block_weights_ = self._choose_weights(windows, order)
             self.whitening_ = self._choose_whitening()
+            self.nearest_ = self._choose_nearest()
             found = self._fit_views(run, windows, order)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
@@ -367,7 +389,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 )
             if not (known and any_adjacent):
                 return "halves"
-            fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
+            fit = self._closed_form(all_weights(USUAL_WEIGHTS))
             return automatic_views(fit, windows, order)
         if self.views == "adjacent" and not any_adjacent:
             raise ValueError(
@@ -380,7 +402,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
+        fit = self._closed_form(all_weights(USUAL_WEIGHTS))
         known = self.views_ == "adjacent" or windows.knows_recordings
         return automatic_weights(fit, windows, order, self.views_, recordings_known=known)
 
@@ -391,9 +413,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         chosen = isinstance(self.block_weights, str)
         return automatic_whitening(self.block_weights_) if chosen else 0.0
 
+    def _choose_nearest(self) -> float:
+        """Return the weight of the nearest windows, under the shares that are used."""
+        if isinstance(self.nearest, str):
+            return automatic_nearest(self.block_weights_)
+        return float(self.nearest)
+
     def _fit_views(self, run: Run, windows: CheckedWindows, order: Ordered) -> ClosedForm:
         """Fit the map to what the chosen views predict of each other."""
-        fit = self._closed_form(self.block_weights_, self.whitening_)
+        fit = self._closed_form(self.block_weights_, self.whitening_, self.nearest_)
         if self.views_ == "adjacent":
             return fit.adjacent(run, windows, *pairs_of(windows, order))
         halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
@@ -405,8 +433,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             )
         return fit.halves(run, windows, halves)
 
-    def _closed_form(self, block_weights: NDArray[np.float64], whitening: float) -> ClosedFormFit:
-        """Return the settings of a fit with some shares of the blocks, and some whitening."""
+    def _closed_form(
+        self, block_weights: NDArray[np.float64], whitening: float = 0.0, nearest: float = 0.0
+    ) -> ClosedFormFit:
+        """Return the settings of a fit with some shares of the blocks."""
         return ClosedFormFit(
             block_weights,
             self.alpha,
@@ -415,6 +445,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             num_kernels=int(self.num_kernels),
             rho=float(self.rho),
             whitening=whitening,
+            nearest=nearest,
             seed=self._seed,
             device=self.device,
             num_threads=plain(self.num_threads),
@@ -448,7 +479,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             check_weights(used)
         self.block_weights_ = all_weights(used)
         self.whitening_ = getattr(self, "whitening_", 0.0)  # files of earlier versions lack it
-        self._stack = self._closed_form(self.block_weights_, self.whitening_).new_stack()
+        self.nearest_ = getattr(self, "nearest_", 0.0)
+        self._stack = self._closed_form(self.block_weights_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
         self._map = stored_array(weights, "map", np.float32, shape)

@@ -540,7 +540,8 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
     shares = blocks.beside(blocks.USUAL, of_rhythm, blocks.RHYTHM)
-    choice = partial(blocks.Choice, shares, apart=of_covariance)
+    nearest = 0.5 if of_covariance else 0.0
+    choice = partial(blocks.Choice, shares, apart=of_covariance, nearest=nearest)
     monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
     cross = CrossPredictionTransformer(
         views="adjacent",
@@ -551,6 +552,7 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     cross.fit(X[:60], groups=recording, start=start)
     assert ("rhythm" in cross.blocks_) == (of_rhythm > 0)
     assert ("covariance" in cross.blocks_) == (of_covariance > 0)
+    assert cross.nearest_ == nearest
     for name, block in cross.blocks_.items():
         monkeypatch.setitem(
             blocks.BLOCKS, name, blocks.BLOCKS[name]._replace(make=partial(clone, block))
@@ -580,6 +582,8 @@ def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
     else:
         scale = 0.85 if has_covariance else 1.0
         np.testing.assert_allclose([*shares.values()][:6], known / scale)
+        assert part.nearest(blocks.Choice()) == cross.nearest_ == (0.5 if n_channels > 1 else 0)
+    assert part.nearest(blocks.CHOICES["nearest 0.3"]) == 0.3
     less = part.shares(blocks.CHOICES["rhythm 0.07"])
     assert less["rhythm"] == pytest.approx(0.07 * 0.85 + (0.15 if name == "mitbih-0" else 0))
     of_statistics = part.shares(blocks.CHOICES["statistics 0.45"])

@@ -265,12 +265,17 @@ def components(gram):
     return gram.astype(np.float64) @ (vectors[:, real] / np.sqrt(values[real]))
 
 
-def second_moments(f, recording, start):
-    """Return V, C and B of docs/cross_prediction.md of windows in order of recording and time."""
+def follow(recording, start):
+    """Tell which windows but the first, in order of recording and time, follow the one before."""
     same = np.diff(recording) == 0
     step = np.diff(start).astype(float)
     usual = {r: np.median(step[same & (recording[1:] == r)]) for r in set(recording[1:][same])}
-    near = same & (step <= 1.5 * np.array([usual.get(r, 0) for r in recording[1:]]))
+    return same & (step <= 1.5 * np.array([usual.get(r, 0) for r in recording[1:]]))
+
+
+def second_moments(f, recording, start):
+    """Return V, C and B of docs/cross_prediction.md of windows in order of recording and time."""
+    near = follow(recording, start)
     adjacent = f[:-1][near].T @ f[1:][near] / near.sum()
     constant, n_with_others = 0.0, 0
     for r in np.unique(recording):
@@ -289,7 +294,22 @@ def share_removed(moments, most=0.5):
     return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), min(kappa, most)), 0, 1))
 
 
-def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=0.5):
+def nearest_pairs(f, recording, start):
+    """Return weights of pairs of windows of other recordings that are near one another."""
+    chain = np.cumsum(np.append(True, ~follow(recording, start)))
+    around = np.abs(np.subtract.outer(np.arange(len(f)), np.arange(len(f)))) <= 2
+    around &= chain[:, None] == chain
+    states = around @ f / around.sum(1)[:, None]
+    squares = np.square(states).sum(1)
+    distance = np.maximum(squares[:, None] + squares - 2 * states @ states.T, 0)
+    others = recording[:, None] != recording
+    n_near = max(3, round(0.05 * len(f)))
+    reach = np.sort(np.where(others, distance, np.inf), axis=1)[:, n_near - 1]
+    share = distance / np.minimum(reach[:, None], reach)
+    return others * np.clip((1 - share) / 0.05, 0, 1)
+
+
+def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=0.5, nearest=0.0):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
     `parts` are shares, and components that have a map of their own.
@@ -298,18 +318,28 @@ def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=
     moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments, most) if alpha is None else alpha
     maps = [own_map(*of_part, alpha, whitening) for of_part in moments]
-    found = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
-    Q = qr(np.random.default_rng(0).normal(size=(WIDTH, found.shape[1])), mode="economic")[0].T
-    return np.sqrt(WIDTH) * found @ Q
+    mapped = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
+    if nearest:
+        pairs = nearest_pairs(mapped[:n_train], recording, start)
+        kin = [f[:n_train].T @ pairs @ f[:n_train] / pairs.sum() for f in found]
+        maps = [
+            own_map(*of_part, alpha, whitening, of_kin, nearest)
+            for of_part, of_kin in zip(moments, kin, strict=True)
+        ]
+        parts = zip(shares, found, maps, strict=True)
+        mapped = np.hstack([np.sqrt(s) * f @ R for s, f, R in parts])
+    Q = qr(np.random.default_rng(0).normal(size=(WIDTH, mapped.shape[1])), mode="economic")[0].T
+    return np.sqrt(WIDTH) * mapped @ Q
 
 
-def own_map(V, C, B, alpha, whitening):
+def own_map(V, C, B, alpha, whitening, kin=0.0, nearest=0.0):
     """Return R, which gives the embedding a variance of one."""
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
     values, vectors = eigh(ridge)
     whitener = vectors * values ** (-whitening / 2) @ vectors.T
-    shared = ((1 - alpha) * (C + B) / 2 + alpha * (C - B)) @ whitener
+    shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    shared = ((1 - nearest) * shared + nearest * kin) @ whitener
     for share, target in ((0.9, shared), (0.1, V - alpha * B)):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
@@ -394,6 +424,8 @@ class Choice:
         Largest share that "auto" removes; above one half it is kappa.
     whitening : float or None
         How far what views share is whitened; None is "auto".
+    nearest : float or None
+        Weight of what the nearest windows of other recordings share; None is "auto".
     """
 
     shares: dict | Callable | None = None
@@ -403,6 +435,7 @@ class Choice:
     alpha: float | None = None
     most_removed: float = 0.5
     whitening: float | None = None
+    nearest: float | None = None
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""
@@ -472,6 +505,9 @@ CHOICES = {
     "whitening 0.25": Choice(whitening=0.25),
     "whitening 0.5": Choice(whitening=0.5),
     "whitening 1": Choice(whitening=1.0),
+    "nearest 0": Choice(nearest=0.0),
+    "nearest 0.3": Choice(nearest=0.3),
+    "nearest 0.5": Choice(nearest=0.5),
     "alpha 1, rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM), alpha=1.0),
 }
 
@@ -520,6 +556,16 @@ class Part(NamedTuple):
         automatic = 0.5 if self.name.startswith(OF_HEARTS) else 0.0
         return automatic if choice.whitening is None else choice.whitening
 
+    def nearest(self, choice):
+        """Return the weight of the nearest windows, which the transformer uses of several channels.
+
+        Where the rhythm lasts, it has none.
+        """
+        if choice.nearest is not None:
+            return choice.nearest
+        is_used = self.X.shape[2] > 1 and not self.name.startswith(OF_HEARTS)
+        return 0.5 if is_used else 0.0
+
     def gram(self, block, folder):
         """Return the products of a block, from the folder where it holds them."""
         file = folder / f"{self.name}-{block}.npy"
@@ -538,7 +584,7 @@ class Part(NamedTuple):
         parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
         known = self.n_train, self.recording, self.start
         removed = choice.alpha, self.whitening(choice), choice.most_removed
-        Z = embedding(parts, *known, *removed)
+        Z = embedding(parts, *known, *removed, self.nearest(choice))
         return Z.astype(np.float32)
 
     def score(self, choice, folder):

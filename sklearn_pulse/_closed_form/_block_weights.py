@@ -32,6 +32,8 @@ RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used
 _WHITENING_OF_RHYTHM = 0.5  # large directions of beats are those of their shape, which tells people
+# In ECGs, the nearest windows are those of people whose beats look alike.
+_WEIGHT_OF_NEAREST = 0.5
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
 _FEWEST = 4  # blocks that have a share; the others may be left out
 
@@ -73,3 +75,8 @@ def weights_with(name: str, others: Sequence[float] = USUAL_WEIGHTS) -> NDArray[
 def automatic_whitening(weights: NDArray[np.float64]) -> float:
     """Return how far to whiten what views share, under shares that the windows asked for."""
     return _WHITENING_OF_RHYTHM if weights[BLOCKS.index("rhythm")] else 0.0
+
+
+def automatic_nearest(weights: NDArray[np.float64]) -> float:
+    """Return the weight of what the nearest windows share, under shares of the blocks."""
+    return _WEIGHT_OF_NEAREST if weights[BLOCKS.index("covariance")] else 0.0

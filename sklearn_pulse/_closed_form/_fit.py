@@ -30,6 +30,7 @@ from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import APART, BLOCKS
 from ._folds import Matrix, added
 from ._half_moments import HalfSums, half_moments
+from ._nearest import chains, local_means, moment_of_nearest, nearness
 from ._pieces import (
     FeaturesOfSample,
     FeaturesOfViews,
@@ -97,6 +98,27 @@ class ClosedForm(NamedTuple):
     predictability: dict[str, Any]
 
 
+class Places(NamedTuple):
+    """Windows in order, and where to read their features.
+
+    Parameters
+    ----------
+    features : FeaturesOfViews or FeaturesOfSample
+        Features of the windows alone, without those of their halves.
+    rows : ndarray of int of shape (n,)
+        Numbers of the windows.
+    recording : ndarray of int of shape (n,)
+        Their recordings, in ascending order.
+    chain : ndarray of int of shape (n,)
+        Runs of windows that follow one another, in ascending order.
+    """
+
+    features: FeaturesOfViews | FeaturesOfSample
+    rows: Index
+    recording: Index
+    chain: Index
+
+
 @dataclass(frozen=True)
 class ClosedFormFit:
     """Settings of a fit; see :class:`~sklearn_pulse.CrossPredictionTransformer`.
@@ -117,6 +139,8 @@ class ClosedFormFit:
         Ridge, as a share of the total variance.
     whitening : float
         How far what the other view shares is whitened.
+    nearest : float
+        Weight of what the nearest windows of other recordings share.
     seed : int
         Seed of the kernels, of the sample and of the rotation.
     device : str or torch.device
@@ -136,6 +160,7 @@ class ClosedFormFit:
     num_kernels: int
     rho: float
     whitening: float
+    nearest: float
     seed: int
     device: str | torch.device
     num_threads: int | None
@@ -151,7 +176,7 @@ class ClosedFormFit:
             (index[with_neighbours(piece, paired)], paired.part(piece))
             for piece in pieces_of(len(index))
         ]
-        (stack,), sums = self._begin(run, sums_of_recordings, [windows], index, calls)
+        (stack,), known, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
         with closing(sums):
             moments = recording_moments(sums, paired)
         targets = []
@@ -159,7 +184,8 @@ class ClosedFormFit:
             variance, shared, _, folds = moments.part(part.own)
             targets.append(Target(variance, shared, variance, [folds]))
         n_pairs = int(np.count_nonzero(paired.back))
-        return self._fitted(stack, targets, moments.constant, n_pairs)
+        places = Places(known, index, paired.recording, chains(paired.back))
+        return self._fitted(stack, targets, moments.constant, n_pairs, places)
 
     def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> ClosedForm:
         """Fit the map to what the halves of a window predict."""
@@ -173,7 +199,7 @@ class ClosedFormFit:
             for piece in pieces_of(n)
         ]
         views: list[CheckedWindows | PartOfWindows] = [windows, *parts]
-        (stack, *of_halves), sums = self._begin(run, sums_of_halves, views, index, calls)
+        (stack, *of_halves), known, sums = self._begin(run, sums_of_halves, views, index, calls)
         with closing(sums):
             total, constant = _totals(sums, paired)
         parts_of_halves = [half.parts for half in of_halves]
@@ -184,7 +210,9 @@ class ClosedFormFit:
             variance, shared, predictors = half_moments(own, n, self.rho)
             targets.append(Target(variance, shared, variance, predictors))
         n_pairs = n if parts else 0
-        return self._fitted(stack, targets, constant, n_pairs)
+        alone = np.arange(n)  # the order says nothing, and unknown recordings may be of one window
+        places = Places(known, index, alone if paired is None else recording, alone)
+        return self._fitted(stack, targets, constant, n_pairs, places)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -238,8 +266,10 @@ class ClosedFormFit:
         parts: Sequence[CheckedWindows | PartOfWindows],
         index: Index,
         calls: Sequence[tuple[Any, ...]],
-    ) -> tuple[list[FeatureStack], Generator[Sums, None, None]]:
+    ) -> tuple[list[FeatureStack], FeaturesOfViews | FeaturesOfSample, Generator[Sums, None, None]]:
         """Fit a stack on each view of the windows; return them, and sums over `index`.
+
+        Between the two come the features of the first view.
 
         If the sample holds all windows, their features are not computed again.
         """
@@ -249,9 +279,11 @@ class ClosedFormFit:
         rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
         if len(sample) == len(index):
             known = FeaturesOfSample(sample, rows, self.num_threads)
-            return stacks, in_turn(function, [known], calls)
+            first = FeaturesOfSample(sample, rows[:1], self.num_threads)
+            return stacks, first, in_turn(function, [known], calls)
         views = FeaturesOfViews(stacks, parts, self.num_threads)
-        return stacks, self._shown(run(function, [views], calls), len(index))
+        alone = FeaturesOfViews(stacks[:1], parts[:1], self.num_threads)
+        return stacks, alone, self._shown(run(function, [views], calls), len(index))
 
     def _shown(
         self, results: Generator[Sums, None, None], n_windows: int
@@ -270,6 +302,7 @@ class ClosedFormFit:
         targets: list[Target],
         constant: Matrix | None,
         n_pairs: int,
+        places: Places,
     ) -> ClosedForm:
         """Fit the map to targets that still hold the constant part, None where it is not known."""
         alpha, kappa = 0.0, np.nan
@@ -283,27 +316,53 @@ class ClosedFormFit:
                 of_part.without(constant[part.own, part.own], alpha)
                 for of_part, part in zip(targets, stack.parts, strict=True)
             ]
+        if self.nearest > 0:
+            targets = self._with_nearest(stack, targets, places)
         to_embedding, predictability = self._map_of(stack, targets)
         return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
-    def _map_of(
-        self, stack: FeatureStack, targets: list[Target]
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Return the map from principal components to the embedding, and what it predicts.
+    def _with_nearest(
+        self, stack: FeatureStack, targets: list[Target], places: Places
+    ) -> list[Target]:
+        """Add what the nearest windows of other recordings share to what the map is fitted to.
 
-        Each part of the components has a map of its own, and its share of the embedding.
+        Which are the nearest, the map without them tells.
         """
+        drawn = self.sample_of_recordings(places.recording)
+        rows = np.vstack([f for (f,) in places.features.of(places.rows[drawn])])
+        maps = self._maps(stack, targets)
+        parts = [rows[:, part.own] for part in stack.parts]
+        embedding = np.hstack([own @ to for own, to in zip(parts, maps, strict=True)])
+        states = local_means(embedding, places.chain[drawn])
+        weights = nearness(states, places.recording[drawn])
+        return [
+            target.beside(moment_of_nearest(own, weights), self.nearest)
+            for target, own in zip(targets, parts, strict=True)
+        ]
+
+    def _maps(self, stack: FeatureStack, targets: list[Target]) -> list[Matrix]:
+        """Return the map of each part of the components, with its share of the embedding."""
         signs, width = stack.reference(), self.embedding_dim
         # A part that does not vary leaves its share to the others.
         shares = [
             part.share * target.variance.any()
             for part, target in zip(stack.parts, targets, strict=True)
         ]
-        maps, predicted = [], []
-        for part, target, share in zip(stack.parts, targets, shares, strict=True):
-            own = predictive_map(target, self.rho, self.whitening, width, signs[part.own])
-            maps.append(np.sqrt(share / (sum(shares) or 1.0)) * own)
-            predicted.append(held_out_prediction(target.predictors, self.rho, len(own)))
+        return [
+            np.sqrt(share / (sum(shares) or 1.0))
+            * predictive_map(target, self.rho, self.whitening, width, signs[part.own])
+            for part, target, share in zip(stack.parts, targets, shares, strict=True)
+        ]
+
+    def _map_of(
+        self, stack: FeatureStack, targets: list[Target]
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Return the map from principal components to the embedding, and what it predicts."""
+        width, maps = self.embedding_dim, self._maps(stack, targets)
+        predicted = [
+            held_out_prediction(target.predictors, self.rho, len(own))
+            for target, own in zip(targets, maps, strict=True)
+        ]
         directions = _leading(block_diag(*maps), width) if len(maps) > 1 else maps[0]
         explained, total = (block_diag(*moments) for moments in zip(*predicted, strict=True))
         predictability = {

@@ -128,6 +128,10 @@ class Target(NamedTuple):
         shared += alpha * self.shared - removed
         return self._replace(shared=shared, kept=self.variance - removed)
 
+    def beside(self, nearest: Matrix, weight: float) -> Target:
+        """Give what the nearest windows share a weight from 0 to 1, and `shared` the rest."""
+        return self._replace(shared=(1 - weight) * self.shared + weight * nearest)
+
 
 def predictive_map(
     target: Target, rho: float, whitening: float, n_directions: int, reference: Matrix

@@ -6,7 +6,7 @@ from scipy.linalg import fractional_matrix_power, inv
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
 
 
-def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening=0.0):
+def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening=0.0, nearest=0.0):
     """Scalar products of embeddings, by loops over windows and pairs."""
     f = phi - phi.mean(0)
     n, r = f.shape
@@ -25,7 +25,44 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening
     if alpha == "auto":
         alpha = 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    if nearest:
+        similarities = mapped_similarities(f, S, V - alpha * B, rho, whitening)
+        weights = literal_nearness(similarities, recording, np.cumsum(~follows))
+        S = (1 - nearest) * S + nearest * literal_moment(f, weights)
     return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho, whitening)
+
+
+def literal_nearness(similarities, recording, chain):
+    """Weights of pairs of windows, by loops; windows of a chain follow one another."""
+    n = len(similarities)
+    mean = np.zeros((n, n))  # a row for each window, of the windows around it
+    for i in range(n):
+        around = [j for j in range(n) if abs(i - j) <= 2 and chain[i] == chain[j]]
+        mean[i, around] = 1 / len(around)
+    states = mean @ similarities @ mean.T
+    weights = np.zeros((n, n))
+    distance = np.full((n, n), np.inf)
+    for i in range(n):
+        for j in range(n):
+            if recording[i] != recording[j]:
+                distance[i, j] = states[i, i] + states[j, j] - 2 * states[i, j]
+    reach = np.sort(distance, axis=1)[:, max(3, round(0.05 * n)) - 1]
+    for i in range(n):
+        for j in range(n):
+            if recording[i] != recording[j]:
+                of_both = min(reach[i], reach[j])
+                weights[i, j] = np.clip((1 - distance[i, j] / of_both) / 0.05, 0, 1)
+    return weights
+
+
+def literal_moment(f, weights):
+    """Mean of ``f_i f_j'`` over pairs."""
+    n, r = f.shape
+    total = np.zeros((r, r))
+    for i in range(n):
+        for j in range(n):
+            total += weights[i, j] * np.outer(f[i], f[j])
+    return total / weights.sum()
 
 
 def mapped_similarities(f, S, kept, rho, whitening=0.0):

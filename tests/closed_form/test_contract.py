@@ -59,6 +59,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"block_weights": (0, 0, 1e-30, 0)}, "largest of block_weights must be at least 1e-06"),
         ({"rho": 0.0}, "rho must be"),
         ({"whitening": 1.5}, "whitening must be 'auto' or a number in .0, 1., got 1.5"),
+        ({"nearest": -0.1}, "nearest must be 'auto' or a number in .0, 1., got -0.1"),
         ({"whitening": "half"}, "whitening must be 'auto' or a number in .0, 1., got 'half'"),
         ({"rho": 1e300}, "rho must be a number in .*pass for example rho=0.00015"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),

@@ -20,10 +20,17 @@ from .literal import SMALL, literal_similarities, scaled_features, similarities_
 
 @pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize(
-    ("alpha", "whitening"),
-    [("auto", "auto"), (0.0, 0.0), (0.5, "auto"), (1.0, 0.0), ("auto", 0.5), (0.5, 1.0)],
+    ("alpha", "whitening", "nearest"),
+    [
+        ("auto", "auto", "auto"),
+        (0.0, 0.0, 0.0),
+        (0.5, "auto", 0.0),
+        (1.0, 0.0, 0.3),
+        ("auto", 0.5, 1.0),
+        (0.5, 1.0, 0.5),
+    ],
 )
-def test_embedding_literally(alpha, whitening):
+def test_embedding_literally(alpha, whitening, nearest):
     """Scalar products of the embedding, which no rotation changes, for one block of features."""
     X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1).astype(np.float32)
     recording = np.array([0] * 9 + [1] + [2] * 14 + [3] * 16)
@@ -38,11 +45,13 @@ def test_embedding_literally(alpha, whitening):
         embedding_dim=64,
         rho=0.01,
         whitening=whitening,
+        nearest=nearest,
         random_state=0,
     ).fit(X, groups=recording, start=start)
     assert cross.whitening_ == (0.0 if whitening == "auto" else whitening)
+    assert cross.nearest_ == (0.0 if nearest == "auto" else nearest)
     kappa, expected_alpha, expected = literal_similarities(
-        phi, recording, follows, alpha, 0.01, 64, cross.whitening_
+        phi, recording, follows, alpha, 0.01, 64, cross.whitening_, cross.nearest_
     )
     assert cross.n_pairs_ == follows.sum() and list(cross.blocks_) == ["statistics"]
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-5)
@@ -168,7 +177,7 @@ def test_some_blocks_have_maps_and_shares_of_their_own(block, weights, alpha):
         literal_similarities(phi, *known) for phi in (others, apart)
     )
     cross = CrossPredictionTransformer(
-        alpha, block_weights=weights, embedding_dim=64, rho=0.01, random_state=0
+        alpha, block_weights=weights, embedding_dim=64, rho=0.01, nearest=0.0, random_state=0
     ).fit(X, groups=groups)
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-4)
     assert cross.alpha_ == pytest.approx(expected_alpha, abs=1e-4)

@@ -181,6 +181,7 @@ def test_halves_without_the_constant_part_literally(alpha, people_differ, monkey
         block_weights=(1, 0, 0, 0),
         embedding_dim=64,
         rho=0.01,
+        nearest=0.0,
         random_state=0,
     ).fit(X, groups=person)
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-4)

@@ -40,7 +40,7 @@ def test_progress_without_tqdm(capsys, streaming, monkeypatch):
 def test_moments_stream_over_all_windows(monkeypatch, groups):
     """The components come from a sample, the moments from every window, chunk by chunk."""
     X, _ = make_windows(600, 16)
-    params = SMALL | {"embedding_dim": 400, "n_components": 100}
+    params = SMALL | {"embedding_dim": 400, "n_components": 100, "nearest": 0.0}
     params["views"] = "halves" if groups is None else "adjacent"
     whole = CrossPredictionTransformer(**params).fit(X, groups=groups)
     monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 590)
@@ -56,7 +56,7 @@ def test_moments_stream_over_all_windows(monkeypatch, groups):
 def test_scales_need_no_copy_of_all_columns():
     X, _ = make_windows(5000, 64, 4)
     quantiles = {"block_weights": (0, 0, 0, 0, 1), "n_components": 4, "embedding_dim": 4}
-    cross = CrossPredictionTransformer(views="adjacent", random_state=0, **quantiles)
+    cross = CrossPredictionTransformer(views="adjacent", nearest=0.0, random_state=0, **quantiles)
     tracemalloc.start()
     cross.fit(X, groups=np.arange(5000) // 100)
     peak = tracemalloc.get_traced_memory()[1]
