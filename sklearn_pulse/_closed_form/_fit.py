@@ -267,11 +267,10 @@ class ClosedFormFit:
         index: Index,
         calls: Sequence[tuple[Any, ...]],
     ) -> tuple[list[FeatureStack], FeaturesOfViews | FeaturesOfSample, Generator[Sums, None, None]]:
-        """Fit a stack on each view of the windows; return them, and sums over `index`.
+        """Fit a stack on each view of the windows.
 
-        Between the two come the features of the first view.
-
-        If the sample holds all windows, their features are not computed again.
+        Return the stacks, the features of the first view, and sums over `index`. If the sample
+        holds all windows, their features are not computed again.
         """
         sample, usable = self.sample(index), np.sort(index)
         of_halves = min(_HALF_COMPONENTS, self.n_components)
@@ -326,11 +325,11 @@ class ClosedFormFit:
     ) -> list[Target]:
         """Add what the nearest windows of other recordings share to what the map is fitted to.
 
-        Which are the nearest, the map without them tells.
+        Which are the nearest, the map without them tells, however narrow the embedding is.
         """
         drawn = self.sample_of_recordings(places.recording)
         rows = np.vstack([f for (f,) in places.features.of(places.rows[drawn])])
-        maps = self._maps(stack, targets)
+        maps = self._maps(stack, targets, rows.shape[1])
         parts = [rows[:, part.own] for part in stack.parts]
         embedding = np.hstack([own @ to for own, to in zip(parts, maps, strict=True)])
         states = local_means(embedding, places.chain[drawn])
@@ -340,9 +339,9 @@ class ClosedFormFit:
             for target, own in zip(targets, parts, strict=True)
         ]
 
-    def _maps(self, stack: FeatureStack, targets: list[Target]) -> list[Matrix]:
+    def _maps(self, stack: FeatureStack, targets: list[Target], width: int) -> list[Matrix]:
         """Return the map of each part of the components, with its share of the embedding."""
-        signs, width = stack.reference(), self.embedding_dim
+        signs = stack.reference()
         # A part that does not vary leaves its share to the others.
         shares = [
             part.share * target.variance.any()
@@ -358,7 +357,8 @@ class ClosedFormFit:
         self, stack: FeatureStack, targets: list[Target]
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the map from principal components to the embedding, and what it predicts."""
-        width, maps = self.embedding_dim, self._maps(stack, targets)
+        width = self.embedding_dim
+        maps = self._maps(stack, targets, width)
         predicted = [
             held_out_prediction(target.predictors, self.rho, len(own))
             for target, own in zip(targets, maps, strict=True)

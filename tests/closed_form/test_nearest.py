@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._nearest import nearness
@@ -83,8 +84,15 @@ def test_parts_have_moments_of_their_own_and_the_same_neighbours():
         )
         S = 0.5 * (C + B) / 2 + 0.5 * literal_moment(f, near)
         expected = expected + 64 * share * mapped_similarities(f, S, f.T @ f / 40, 0.01)
-    Z = CrossPredictionTransformer(**params).fit_transform(X, groups=groups).astype(np.float64)
+    cross = CrossPredictionTransformer(**params)
+    Z = cross.fit_transform(X, groups=groups).astype(np.float64)
     assert_allclose(Z @ Z.T, expected, atol=1e-4 * np.abs(expected).max())
+    narrow = clone(cross).set_params(embedding_dim=3).fit(X, groups=groups)
+    lengths = [
+        np.linalg.svd(fitted._map, compute_uv=False)[:3] / np.sqrt(fitted.embedding_dim)
+        for fitted in (cross, narrow)
+    ]
+    assert_allclose(lengths[1], lengths[0], rtol=1e-4)
 
 
 def test_the_weight_that_is_chosen(tmp_path):
