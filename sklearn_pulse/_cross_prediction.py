@@ -109,10 +109,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         are the shapes of beats, which tell people apart.
     nearest : "auto" or float, default="auto"
         Weight of what a window shares with the nearest windows of other recordings, from 0 to 1,
-        beside what it shares with the other view. So states that several recordings visit become
-        one, which helps where labels are few. "auto" is 0.5 where the covariance has a share in
-        `block_weights_`, and else 0: a single channel gains nothing, and in ECGs the nearest
-        windows are those of people whose beats look alike.
+        beside what it shares with the other view. So windows of one state come together, whoever
+        they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
+        windows is known, as of trials, and the covariance has a share in `block_weights_`; and else
+        0, since some recordings gain and some lose.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
         PyTorch finds a device.
@@ -362,7 +362,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 _report_repeats(windows, times, usable)
             self.block_weights_ = self._choose_weights(windows, order)
             self.whitening_ = self._choose_whitening()
-            self.nearest_ = self._choose_nearest()
+            self.nearest_ = self._choose_nearest(windows, order)
             found = self._fit_views(run, windows, order)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
@@ -413,11 +413,14 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         chosen = isinstance(self.block_weights, str)
         return automatic_whitening(self.block_weights_) if chosen else 0.0
 
-    def _choose_nearest(self) -> float:
+    def _choose_nearest(self, windows: CheckedWindows, order: Ordered) -> float:
         """Return the weight of the nearest windows, under the shares that are used."""
-        if isinstance(self.nearest, str):
-            return automatic_nearest(self.block_weights_)
-        return float(self.nearest)
+        if not isinstance(self.nearest, str):
+            return float(self.nearest)
+        known = self.views_ == "adjacent" or windows.knows_recordings
+        if known and (np.diff(order.recording) == 0).any():  # some recording has two windows
+            return 0.0
+        return automatic_nearest(self.block_weights_)
 
     def _fit_views(self, run: Run, windows: CheckedWindows, order: Ordered) -> ClosedForm:
         """Fit the map to what the chosen views predict of each other."""

@@ -545,6 +545,7 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
     cross = CrossPredictionTransformer(
         views="adjacent",
+        nearest=nearest,
         block_weights=[*((1 - of_covariance) * np.array([*shares.values()])), of_covariance],
         n_components=n_components,
         random_state=0,
@@ -582,7 +583,7 @@ def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
     else:
         scale = 0.85 if has_covariance else 1.0
         np.testing.assert_allclose([*shares.values()][:6], known / scale)
-        assert part.nearest(blocks.Choice()) == cross.nearest_ == (0.5 if n_channels > 1 else 0)
+        assert part.nearest(blocks.Choice()) == cross.nearest_ == 0
     assert part.nearest(blocks.CHOICES["nearest 0.3"]) == 0.3
     less = part.shares(blocks.CHOICES["rhythm 0.07"])
     assert less["rhythm"] == pytest.approx(0.07 * 0.85 + (0.15 if name == "mitbih-0" else 0))

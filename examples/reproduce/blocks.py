@@ -505,7 +505,6 @@ CHOICES = {
     "whitening 0.25": Choice(whitening=0.25),
     "whitening 0.5": Choice(whitening=0.5),
     "whitening 1": Choice(whitening=1.0),
-    "nearest 0": Choice(nearest=0.0),
     "nearest 0.3": Choice(nearest=0.3),
     "nearest 0.5": Choice(nearest=0.5),
     "alpha 1, rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM), alpha=1.0),
@@ -557,14 +556,8 @@ class Part(NamedTuple):
         return automatic if choice.whitening is None else choice.whitening
 
     def nearest(self, choice):
-        """Return the weight of the nearest windows, which the transformer uses of several channels.
-
-        Where the rhythm lasts, it has none.
-        """
-        if choice.nearest is not None:
-            return choice.nearest
-        is_used = self.X.shape[2] > 1 and not self.name.startswith(OF_HEARTS)
-        return 0.5 if is_used else 0.0
+        """Return the weight of the nearest windows, which have none in known recordings."""
+        return 0.0 if choice.nearest is None else choice.nearest
 
     def gram(self, block, folder):
         """Return the products of a block, from the folder where it holds them."""

@@ -84,7 +84,7 @@ def test_parts_have_moments_of_their_own_and_the_same_neighbours():
         )
         S = 0.5 * (C + B) / 2 + 0.5 * literal_moment(f, near)
         expected = expected + 64 * share * mapped_similarities(f, S, f.T @ f / 40, 0.01)
-    cross = CrossPredictionTransformer(**params)
+    cross = CrossPredictionTransformer(**params, nearest=0.5)
     Z = cross.fit_transform(X, groups=groups).astype(np.float64)
     assert_allclose(Z @ Z.T, expected, atol=1e-4 * np.abs(expected).max())
     narrow = clone(cross).set_params(embedding_dim=3).fit(X, groups=groups)
@@ -96,22 +96,26 @@ def test_parts_have_moments_of_their_own_and_the_same_neighbours():
 
 
 def test_the_weight_that_is_chosen(tmp_path):
-    """Several channels whose rhythm does not last have it, as they have the covariance."""
-    X, groups = hearts()
-    noise = np.random.default_rng(0).normal(size=X.shape)
-    for windows, nearest, expected in (
-        (X, "auto", 0.0),
-        (noise, "auto", 0.0),
-        (np.tile(noise, 2), "auto", 0.5),
-        (noise, 0.2, 0.2),
+    """Of several channels, where no recording of two windows is known."""
+    X, _ = make_windows(24, 64, 2)
+    pairs, alone = np.arange(24) // 2, np.arange(24)
+    for windows, groups, views, nearest, expected in (
+        (X, None, "auto", "auto", 0.5),
+        (X, alone, "auto", "auto", 0.5),
+        (X, pairs, "auto", "auto", 0.0),
+        (X, pairs, "halves", "auto", 0.0),
+        (X, None, "adjacent", "auto", 0.0),
+        (X[:, :, :1], None, "auto", "auto", 0.0),
+        (X, pairs, "auto", 0.2, 0.2),
     ):
-        cross = CrossPredictionTransformer(**SMALL, nearest=nearest).fit(windows, groups=groups)
-        assert cross.nearest_ == expected
-        assert ("covariance" in cross.blocks_) == (expected == 0.5)
+        cross = CrossPredictionTransformer(**SMALL, nearest=nearest, views=views)
+        assert cross.fit(windows, groups=groups).nearest_ == expected
         cross.save_pretrained(tmp_path / "model")
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
         assert loaded.nearest_ == expected
         assert_array_equal(loaded.transform(windows[:4]), cross.transform(windows[:4]))
+    X, _ = hearts()
+    assert CrossPredictionTransformer(**SMALL).fit(np.tile(X, 2)).nearest_ == 0.0  # the rhythm
 
 
 @pytest.mark.parametrize("views", ["adjacent", "halves"])
