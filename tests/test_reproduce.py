@@ -745,7 +745,7 @@ def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys
 
 
 def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
-    """Three orders of the same windows; scores that are there are not computed again."""
+    """What is known of the same windows; scores that are there are not computed again."""
     monkeypatch.syspath_prepend(FOLDER)
     order = script("random_order")
     monkeypatch.delitem(sys.modules, "blocks")  # which the script imported
@@ -767,7 +767,10 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
         ["1", "adjacent"],
         ["1", "adjacent"],
         ["1", "halves"],
+        ["1", "halves"],
+        ["1", "halves"],
     ]
+    assert found["| no recordings"] != found["| no recordings, nearest=0"]
     of_two_people = [float(row[5]) for row in found.values()]
     assert of_two_people[1] < min(of_two_people[0], of_two_people[2])
     monkeypatch.setattr(order, "score", lambda *args: pytest.fail("was there already"))

@@ -13,6 +13,10 @@ in random order with adjacent windows as views; and in random order with `views=
     python examples/reproduce/random_order.py --output output/random_order
     python examples/reproduce/random_order.py --sources hindmarsh-rose --alpha 0
 
+It also compares windows of which no recording is known, with their nearest windows and without:
+
+    python examples/reproduce/random_order.py --orders "no recordings" "no recordings, nearest=0"
+
 People are divided as in `blocks.py`. The gestures of UWave, of which nobody knows who made them,
 are put in random order, twenty to a person, so that both orders are random. Scores that are in the
 output folder are not computed again.
@@ -24,6 +28,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import blocks
 import numpy as np
@@ -41,10 +46,22 @@ SOURCES = (
     "ecg-each-0",
     "uwave",
 )
+
+
+class Order(NamedTuple):
+    """What a fit is told of the recordings, and two settings."""
+
+    recordings: str
+    views: str = "auto"
+    nearest: str | float = "auto"
+
+
 ORDERS = {
-    "true order": ("auto", True),
-    "random order, adjacent windows": ("adjacent", False),
-    "random order, views='auto'": ("auto", False),
+    "true order": Order("true"),
+    "random order, adjacent windows": Order("shuffled", "adjacent"),
+    "random order, views='auto'": Order("shuffled"),
+    "no recordings": Order("unknown"),
+    "no recordings, nearest=0": Order("unknown", nearest=0.0),
 }
 
 
@@ -62,14 +79,16 @@ def load(name, home):
 
 def score(part, order, alpha):
     """Return the accuracy in percent for each amount of labels, and the views that were used."""
-    views, is_true = ORDERS[order]
+    recordings, views, nearest = ORDERS[order]
     train = slice(part.n_train)
     shuffled = np.random.default_rng(0).permutation(part.n_train)
-    known = {"groups": part.person[train], "start": shuffled}
-    if is_true:
-        known = {"groups": part.recording, "start": part.start}
-    cross = CrossPredictionTransformer(alpha, views=views, random_state=0)
-    cross.fit(part.X[train], **known)
+    known = {
+        "true": {"groups": part.recording, "start": part.start},
+        "shuffled": {"groups": part.person[train], "start": shuffled},
+        "unknown": {},
+    }
+    cross = CrossPredictionTransformer(alpha, views=views, nearest=nearest, random_state=0)
+    cross.fit(part.X[train], **known[recordings])
     Z = cross.transform(part.X)
     return {labels: part.probed(Z, amount) for labels, amount in blocks.LABELS.items()} | {
         "views": cross.views_
