@@ -761,9 +761,8 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
 
     class Recorded(CrossPredictionTransformer):
         def fit(self, X, **known):
-            super().fit(X, **known)
-            fitted.append((sorted(known), self.nearest_))
-            return self
+            fitted.append((sorted(known), self.nearest))
+            return super().fit(X, **known)
 
     monkeypatch.setattr(order, "CrossPredictionTransformer", Recorded)
     arguments = ["--sources", "wesad", "--divisions", "1", "--output", str(tmp_path)]
@@ -780,7 +779,7 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
         ["1", "halves"],
     ]
     known = ["groups", "start"]
-    assert fitted == [(known, 0.0), (known, 0.0), (known, 0.0), ([], 0.5), ([], 0.0)]
+    assert fitted == [(known, "auto")] * 3 + [([], "auto"), ([], 0.0)]
     of_two_people = [float(row[5]) for row in found.values()]
     assert of_two_people[1] < min(of_two_people[0], of_two_people[2])
     monkeypatch.setattr(order, "score", lambda *args: pytest.fail("was there already"))
