@@ -108,6 +108,12 @@ def chaotic(system):
     )
 
 
+def length_of_acceleration(home):
+    """Return the windows of HAR with a single channel, the length of the acceleration."""
+    data = fetch_har(home)
+    return Bunch(**(data | {"X": np.linalg.norm(data.X[..., :3], axis=2, keepdims=True)}))
+
+
 def bonn(home):
     """Return the Bonn windows; their classes are the five sets, which hold as many segments."""
     data = fetch_epilepsy(home)
@@ -168,6 +174,7 @@ class Origin(NamedTuple):
 SOURCES = {
     "wesad": Origin(fetch_wesad),
     "har": Origin(fetch_har),
+    "har-length": Origin(length_of_acceleration),
     "mitbih": Origin(fetch_mitbih_af),
     "exercises": Origin(exercises),
     "bonn": Origin(bonn),
