@@ -334,6 +334,8 @@ class ClosedFormFit:
         embedding = np.hstack([own @ to for own, to in zip(parts, maps, strict=True)])
         states = local_means(embedding, places.chain[drawn])
         weights = nearness(states, places.recording[drawn])
+        if not weights.nnz:  # there is no other recording
+            return targets
         return [
             target.beside(moment_of_nearest(own, weights), self.nearest)
             for target, own in zip(targets, parts, strict=True)
