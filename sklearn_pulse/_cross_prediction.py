@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -20,7 +20,14 @@ from ._closed_form._block_weights import (
 )
 from ._closed_form._choice import automatic_views, automatic_weights
 from ._closed_form._device_products import FixedShapeProduct
-from ._closed_form._fit import ClosedForm, ClosedFormFit
+from ._closed_form._fit import ClosedFormFit, Prepared
+from ._closed_form._memory import (
+    as_memory,
+    digest_of_arrays,
+    digest_of_block,
+    digest_of_windows,
+    remembered,
+)
 from ._closed_form._neighbours import Ordered, adjacent, check_start, first_repeat, in_order
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._views import halves_of, pairs_of
@@ -113,6 +120,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
         windows is known, as of trials, and the covariance has a share in `block_weights_`; and else
         0, since some recordings gain and some lose.
+    memory : None, str, path-like or joblib.Memory, default=None
+        Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest` and
+        `embedding_dim`, and `transform` the components of windows, so that a search over these
+        parameters computes the features of each window once. It needs a `random_state` that is an
+        int. A set of training windows takes up to 300 MB there, and a window 5 KB: delete the
+        folder after the search.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
         PyTorch finds a device.
@@ -238,6 +251,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         rho: float = 1.5e-4,
         whitening: str | float = "auto",
         nearest: str | float = "auto",
+        memory: Any = None,
         bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -256,6 +270,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.rho = rho
         self.whitening = whitening
         self.nearest = nearest
+        self.memory = memory
         self.bag_pooling = bag_pooling
         self.device = device
         self.num_threads = num_threads
@@ -294,6 +309,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     def _check_params_read_later(self) -> None:
         super()._check_params_read_later()
         check_threads(self.num_threads)
+        as_memory(self.memory)
 
     def fit(
         self,
@@ -356,14 +372,18 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             usable = np.flatnonzero(windows.scan())
             order = in_order(windows, times, usable)
             self._seed = draw_seed(self.random_state)
-            self.views_ = self._choose_views(windows, order, start is not None)
-            is_read = self.views == "adjacent" or windows.knows_recordings
-            if start is not None and is_read and self.views != "halves":
-                _report_repeats(windows, times, usable)
-            self.block_weights_ = self._choose_weights(windows, order)
+            self._warn_of_start(windows, times, usable, is_given=start is not None)
+            self.views_, self.block_weights_, prepared = self._prepared(run, windows, order)
+            if self.views_ == "halves" and prepared.n_pairs == 0:
+                warn_user(
+                    "No window of X has an observed time step in both halves: nothing predicts a"
+                    " window but itself, and the embedding holds the principal components of the"
+                    " features. Pass longer windows, or groups."
+                )
             self.whitening_ = self._choose_whitening()
             self.nearest_ = self._choose_nearest(windows, order)
-            found = self._fit_views(run, windows, order)
+            fit = self._closed_form(self.block_weights_, self.whitening_, self.nearest_)
+            found = fit.fitted(prepared)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
@@ -377,17 +397,71 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._note_params()
         return self
 
-    def _choose_views(self, windows: CheckedWindows, order: Ordered, has_start: bool) -> str:
+    def _warn_of_start(
+        self,
+        windows: CheckedWindows,
+        times: NDArray[Any],
+        usable: NDArray[np.intp],
+        *,
+        is_given: bool,
+    ) -> None:
+        """Warn if `start` was given and is not read, or repeats within a recording."""
+        if not is_given or self.views == "halves":
+            return
+        if self.views == "adjacent" or windows.knows_recordings:
+            _report_repeats(windows, times, usable)
+        else:
+            warn_user(
+                "start is not used, since no recording of the windows is known: pass groups, or set"
+                " views='adjacent' if all windows are of one recording."
+            )
+
+    def _prepared(
+        self, run: Run, windows: CheckedWindows, order: Ordered
+    ) -> tuple[str, NDArray[np.float64], Prepared]:
+        """Return the views, the shares of the blocks, and what a map is fitted to."""
+        memory = as_memory(self.memory)
+        if memory is None:
+            return self._prepare(run, windows, order)
+
+        def compute() -> tuple[str, NDArray[np.float64], Prepared]:
+            views, weights, prepared = self._prepare(run, windows, order)
+            return views, weights, self._closed_form(weights).held(prepared)
+
+        weights = self.block_weights
+        if not isinstance(weights, str):
+            weights = tuple(all_weights(weights).tolist())
+        key = (
+            digest_of_windows(windows),
+            digest_of_arrays(*order),
+            windows.knows_recordings,
+            (self.views, int(self.n_components), int(self.num_kernels), float(self.rho), weights),
+            (self.bag_pooling, self.input_layout, self._seed),
+            self._computer(),
+        )
+        return remembered(memory, key, compute)
+
+    def _computer(self) -> tuple[str, int]:
+        """Return what rounding depends on."""
+        return str(resolve_device(self.device)), torch.get_num_threads()
+
+    def _prepare(
+        self, run: Run, windows: CheckedWindows, order: Ordered
+    ) -> tuple[str, NDArray[np.float64], Prepared]:
+        """Compute what :meth:`_prepared` returns."""
+        views = self._choose_views(windows, order)
+        weights = self._choose_weights(windows, order, views)
+        fit = self._closed_form(weights)
+        if views == "adjacent":
+            return views, weights, fit.adjacent(run, windows, *pairs_of(windows, order))
+        halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
+        return views, weights, fit.halves(run, windows, halves)
+
+    def _choose_views(self, windows: CheckedWindows, order: Ordered) -> str:
         """Return the views; raise if no windows are adjacent where these are asked for."""
         any_adjacent = bool(adjacent(order.gap).any())
         if self.views == "auto":
-            known = windows.knows_recordings
-            if has_start and not known:
-                warn_user(
-                    "start is not used, since no recording of the windows is known: pass groups,"
-                    " or set views='adjacent' if all windows are of one recording."
-                )
-            if not (known and any_adjacent):
+            if not (windows.knows_recordings and any_adjacent):
                 return "halves"
             fit = self._closed_form(all_weights(USUAL_WEIGHTS))
             return automatic_views(fit, windows, order)
@@ -398,13 +472,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             )
         return str(self.views)
 
-    def _choose_weights(self, windows: CheckedWindows, order: Ordered) -> NDArray[np.float64]:
+    def _choose_weights(
+        self, windows: CheckedWindows, order: Ordered, views: str
+    ) -> NDArray[np.float64]:
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         fit = self._closed_form(all_weights(USUAL_WEIGHTS))
-        known = self.views_ == "adjacent" or windows.knows_recordings
-        return automatic_weights(fit, windows, order, self.views_, recordings_known=known)
+        known = views == "adjacent" or windows.knows_recordings
+        return automatic_weights(fit, windows, order, views, recordings_known=known)
 
     def _choose_whitening(self) -> float:
         """Return how far to whiten, under the shares that were chosen."""
@@ -421,20 +497,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         if known and (np.diff(order.recording) == 0).any():  # some recording has two windows
             return 0.0
         return automatic_nearest(self.block_weights_)
-
-    def _fit_views(self, run: Run, windows: CheckedWindows, order: Ordered) -> ClosedForm:
-        """Fit the map to what the chosen views predict of each other."""
-        fit = self._closed_form(self.block_weights_, self.whitening_, self.nearest_)
-        if self.views_ == "adjacent":
-            return fit.adjacent(run, windows, *pairs_of(windows, order))
-        halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
-        if not halves.parts:
-            warn_user(
-                "No window of X has an observed time step in both halves: nothing predicts a window"
-                " but itself, and the embedding holds the principal components of the features."
-                " Pass longer windows, or groups."
-            )
-        return fit.halves(run, windows, halves)
 
     def _closed_form(
         self, block_weights: NDArray[np.float64], whitening: float = 0.0, nearest: float = 0.0
@@ -467,12 +529,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         arrays |= self._stack.arrays()
         if isinstance(self.block_weights, str):  # else the parameter says them
             arrays["block_weights"] = self.block_weights_
-        blocks = {
-            f"{name}.{weight}": value
-            for name, block in self.blocks_.items()
-            for weight, value in block._weights().items()
-        }
-        return {name: tensor_of(value) for name, value in arrays.items()} | blocks
+        return {k: tensor_of(v) for k, v in arrays.items()} | self._weights_of_blocks()
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
@@ -499,7 +556,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             if isinstance(transformer, BaseConvolutionTransformer):
                 transformer.device = self.device  # which may have been set since `fit`
         self._stack.device = self.device
-        project = self._stack.projection()
+        project = self._projection()
         embed = FixedShapeProduct(self._map, resolve_device(self.device))
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
@@ -509,6 +566,26 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 f = project(Block(block.x[part], seen))
                 features[part] = np.round(embed(f), _DECIMALS)
         return features
+
+    def _projection(self) -> Callable[[Block], NDArray[np.float32]]:
+        """Return a function from a few windows to their principal components."""
+        project = self._stack.projection()
+        memory = as_memory(self.memory)
+        if memory is None:
+            return project
+        own = digest_of_arrays(*self._stack.arrays().values(), *self._weights_of_blocks().values())
+        key = own, self._computer()
+        return lambda block: remembered(
+            memory, (*key, digest_of_block(block)), lambda: project(block)
+        )
+
+    def _weights_of_blocks(self) -> dict[str, Any]:
+        """Return what the blocks learnt, by their names."""
+        return {
+            f"{name}.{weight}": value
+            for name, block in self.blocks_.items()
+            for weight, value in block._weights().items()
+        }
 
     @property
     def _n_features_out(self) -> int:

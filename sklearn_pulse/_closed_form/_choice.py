@@ -101,7 +101,7 @@ def _rhythm_lasts(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -
     halves = halves_of(windows, order.some(drawn), recordings_known=False)
     if not halves.parts:
         return False
-    found = fit.halves(in_turn, windows, halves)
+    found = fit.fitted(fit.halves(in_turn, windows, halves))
     return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
 
 
@@ -111,8 +111,10 @@ def _states_change(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, 
     drawn = order.some(fit.sample_of_recordings(order.recording))
     if views == "halves":
         halves = halves_of(windows, drawn, recordings_known=True)
-        return bool(halves.parts) and fit.halves(in_turn, windows, halves).kappa > _MOSTLY_STATES
+        if not halves.parts:
+            return False
+        return fit.fitted(fit.halves(in_turn, windows, halves)).kappa > _MOSTLY_STATES
     if not adjacent(drawn.gap).any():
         return False
-    found = fit.adjacent(in_turn, windows, *pairs_of(windows, drawn))
+    found = fit.fitted(fit.adjacent(in_turn, windows, *pairs_of(windows, drawn)))
     return bool(found.kappa > _MOSTLY_STATES)

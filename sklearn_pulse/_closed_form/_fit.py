@@ -118,6 +118,37 @@ class Places(NamedTuple):
     recording: Index
     chain: Index
 
+    def held(self, drawn: Index) -> Places:
+        """Return some of the windows, with their features in memory."""
+        rows = np.vstack([f for (f,) in self.features.of(self.rows[drawn])]).astype(np.float32)
+        numbers = np.arange(len(drawn))
+        features = FeaturesOfSample(numbers, [rows], self.features.num_threads)
+        return Places(features, numbers, self.recording[drawn], self.chain[drawn])
+
+
+class Prepared(NamedTuple):
+    """What a fit computes before it reads `alpha`, `whitening`, `nearest` and the width.
+
+    Parameters
+    ----------
+    stack : FeatureStack
+        Blocks of features, and their principal components.
+    targets : list of Target
+        Second moments of each part of the components, with the constant part of recordings.
+    constant : ndarray of shape (r, r) or None
+        The constant part; None if it is not known.
+    n_pairs : int
+        Number of pairs of views.
+    places : Places
+        Where to find the windows that `nearest` compares.
+    """
+
+    stack: FeatureStack
+    targets: list[Target]
+    constant: Matrix | None
+    n_pairs: int
+    places: Places
+
 
 @dataclass(frozen=True)
 class ClosedFormFit:
@@ -170,8 +201,8 @@ class ClosedFormFit:
 
     def adjacent(
         self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
-    ) -> ClosedForm:
-        """Fit the map to what predicts the other window of a pair."""
+    ) -> Prepared:
+        """Prepare a map to what predicts the other window of a pair."""
         calls = [
             (index[with_neighbours(piece, paired)], paired.part(piece))
             for piece in pieces_of(len(index))
@@ -185,10 +216,10 @@ class ClosedFormFit:
             targets.append(Target(variance, shared, variance, [folds]))
         n_pairs = int(np.count_nonzero(paired.back))
         places = Places(known, index, paired.recording, chains(paired.back))
-        return self._fitted(stack, targets, moments.constant, n_pairs, places)
+        return Prepared(stack, targets, moments.constant, n_pairs, places)
 
-    def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> ClosedForm:
-        """Fit the map to what the halves of a window predict."""
+    def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> Prepared:
+        """Prepare a map to what the halves of a window predict."""
         parts, index, recording, paired = halves
         if paired is not None and not paired.weight.any():
             paired = None  # a window alone in its recording has no constant part
@@ -212,7 +243,32 @@ class ClosedFormFit:
         n_pairs = n if parts else 0
         alone = np.arange(n)  # the order says nothing, and unknown recordings may be of one window
         places = Places(known, index, alone if paired is None else recording, alone)
-        return self._fitted(stack, targets, constant, n_pairs, places)
+        return Prepared(stack, targets, constant, n_pairs, places)
+
+    def held(self, prepared: Prepared) -> Prepared:
+        """Return what was prepared without the source of the windows, so that it can be kept."""
+        places = prepared.places
+        drawn = self.sample_of_recordings(places.recording)
+        return prepared._replace(places=places.held(drawn))
+
+    def fitted(self, prepared: Prepared) -> ClosedForm:
+        """Fit the map to what was prepared."""
+        stack, targets, constant, n_pairs, places = prepared
+        alpha, kappa = 0.0, np.nan
+        if constant is not None:
+            shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
+            kappa = share_of_change(float(shared.sum()), float(np.trace(constant)))
+            alpha = _automatic(kappa)
+            if not isinstance(self.alpha, str):
+                alpha = float(self.alpha)
+            targets = [
+                of_part.without(constant[part.own, part.own], alpha)
+                for of_part, part in zip(targets, stack.parts, strict=True)
+            ]
+        if self.nearest > 0:
+            targets = self._with_nearest(stack, targets, places)
+        to_embedding, predictability = self._map_of(stack, targets)
+        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -294,31 +350,6 @@ class ClosedFormFit:
             for piece, sums in zip(pieces_of(n_windows), results, strict=True):
                 advance(piece.stop - piece.start)
                 yield sums
-
-    def _fitted(
-        self,
-        stack: FeatureStack,
-        targets: list[Target],
-        constant: Matrix | None,
-        n_pairs: int,
-        places: Places,
-    ) -> ClosedForm:
-        """Fit the map to targets that still hold the constant part, None where it is not known."""
-        alpha, kappa = 0.0, np.nan
-        if constant is not None:
-            shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
-            kappa = share_of_change(float(shared.sum()), float(np.trace(constant)))
-            alpha = _automatic(kappa)
-            if not isinstance(self.alpha, str):
-                alpha = float(self.alpha)
-            targets = [
-                of_part.without(constant[part.own, part.own], alpha)
-                for of_part, part in zip(targets, stack.parts, strict=True)
-            ]
-        if self.nearest > 0:
-            targets = self._with_nearest(stack, targets, places)
-        to_embedding, predictability = self._map_of(stack, targets)
-        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def _with_nearest(
         self, stack: FeatureStack, targets: list[Target], places: Places

@@ -26,7 +26,7 @@ from ._values import decode
 
 # Parameters of a machine, not of a model: a file can neither choose a folder nor a device, nor
 # start a compiler or thousands of threads.
-LOCAL = ("checkpoint_dir", "compile", "device", "num_threads")
+LOCAL = ("checkpoint_dir", "compile", "device", "memory", "num_threads")
 # Fitted attributes that earlier versions did not write.
 _SINCE_0_1: dict[str, Any] = {"sampling_rate_in_": None, "channel_names_in_": None}
 FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes

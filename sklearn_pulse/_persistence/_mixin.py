@@ -117,8 +117,9 @@ class PretrainedMixin:
 
         Notes
         -----
-        `checkpoint_dir`, `compile`, `device` and `num_threads` belong to a machine and are not
-        written. The settings of `set_output` and of metadata routing are not written either.
+        `checkpoint_dir`, `compile`, `device`, `memory` and `num_threads` belong to a machine and
+        are not written. The settings of `set_output` and of metadata routing are not written
+        either.
 
         Examples
         --------

@@ -32,6 +32,7 @@ _NOT_LEARNT = (
     "channel_names",
     "device",
     "input_layout",
+    "memory",
     "num_threads",
     "random_state",
     "sampling_rate",

@@ -172,8 +172,8 @@ def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch)
 @pytest.mark.parametrize("kappa", [0.49, 0.51])
 def test_envelopes_are_taken_if_kappa_is_above_one_half(kappa, monkeypatch):
     X, person = swells(True, n_people=2, n_windows=10)
-    fit = ClosedFormFit.adjacent
-    monkeypatch.setattr(ClosedFormFit, "adjacent", lambda *args: fit(*args)._replace(kappa=kappa))
+    fit = ClosedFormFit.fitted
+    monkeypatch.setattr(ClosedFormFit, "fitted", lambda *args: fit(*args)._replace(kappa=kappa))
     cross = CrossPredictionTransformer(**SMALL | {"num_kernels": 84}).fit(X, groups=person)
     assert ("envelopes" in cross.blocks_) == (kappa > 0.5)
 
