@@ -80,6 +80,7 @@ def others(rows: list[Row]) -> str:
         "replay": "`fit` of 50 batches, steps replayed against launched: {size}",
         "closed form": "{size}, against all threads of the CPU beside it",
         "search": "12 settings x 3 folds in {size} against one process",
+        "search of maps": "6 {size} x 3 folds with `memory` against none",
     }
     lines = [
         f"| {names[row['task']].format(size=row['size'])}, {row['device']} | {span(row)} |"

@@ -113,6 +113,7 @@ ALLOWED = {
         "_progress",
         "_threads",
         "_training",
+        "_version",
         "features",
     },
     "_persistence": {

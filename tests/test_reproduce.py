@@ -592,6 +592,24 @@ def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
     assert sum(of_statistics.values()) == pytest.approx(1)
 
 
+def test_choices_are_scored_by_rare_classes_too():
+    blocks = script("blocks")
+    y = np.tile(np.arange(10) == 9, 8).astype(int)
+    X, person = np.zeros((80, 4, 1)), np.repeat(np.arange(8), 10)
+    part = blocks.Part("simulated-0", X, y, person, person, y, 40)
+    Z = np.random.default_rng(0).normal(size=(80, 3)) + 1.5 * y[:, None]
+    probe = blocks.make_linear_probe().fit(Z[:40], y[:40])
+    ranks, right = probe.predict_proba(Z[40:])[:, 1], probe.predict(Z[40:]) == y[40:]
+    rare, usual = y[40:] == 1, y[40:] == 0
+    found = {name: part.probed(Z, {}, score) for name, score in blocks.SCORES.items()}
+    assert found["accuracy"] == pytest.approx(100 * right.mean())
+    expected = (right[rare].mean() + right[usual].mean()) / 2
+    assert found["balanced_accuracy"] == pytest.approx(100 * expected)
+    above = ranks[rare][:, None] > ranks[usual]  # each pair of a rare and a usual window
+    assert found["auroc"] == pytest.approx(100 * above.mean())
+    assert len({round(score, 3) for score in found.values()}) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "n_people", "n_windows", "shape", "n_classes"),
     [
@@ -780,8 +798,8 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
     ]
     known = ["groups", "start"]
     assert fitted == [(known, "auto")] * 3 + [([], "auto"), ([], 0.0)]
-    of_two_people = [float(row[5]) for row in found.values()]
-    assert of_two_people[1] < min(of_two_people[0], of_two_people[2])
+    of_few_labels = [float(row[4]) for row in found.values()]
+    assert of_few_labels[1] < min(of_few_labels[0], of_few_labels[2])
     monkeypatch.setattr(order, "score", lambda *args: pytest.fail("was there already"))
     order.main()
     assert capsys.readouterr().out == shown

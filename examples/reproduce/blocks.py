@@ -12,11 +12,11 @@ windows are thousands.
     python examples/reproduce/blocks.py --sources wesad --choices "statistics 0.3"
 
 For each source and choice it prints what a linear probe (C = 1) on windows of other people gains
-over the default, in points: with all labels, with 5 % and 1 % of them, and with those of two people
-and one. People are divided into five parts; part k is never read in division k, the next part is
-scored, and the other three train. A segment of Bonn counts as a person, and so does a trial of a
-chaotic system, which keeps its published training and validation trials. The exercises need
-`make controls`.
+over the default, in points of `--score`: with all labels, with 5 % and 1 % of them, and with those
+of two people and one. People are divided into five parts; part k is never read in division k, the
+next part is scored, and the other three train. A segment of Bonn counts as a person, and so does a
+trial of a chaotic system, which keeps its published training and validation trials. The exercises
+need `make controls`.
 
 Products and scores that are in the output folder are not computed again, so an interrupted run
 resumes.
@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, qr
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils import Bunch
 
@@ -45,7 +46,7 @@ from sklearn_pulse.datasets import (
     fetch_wesad,
     make_system_classification,
 )
-from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.evaluation import macro_auroc, make_linear_probe
 from sklearn_pulse.features import (
     AutocorrelationTransformer,
     CovarianceTransformer,
@@ -523,6 +524,24 @@ CHOICES = {
 # ------
 
 
+def accuracy(probe, Z, y):
+    """Return the share of the windows whose class a probe finds."""
+    return probe.score(Z, y)
+
+
+def balanced_accuracy(probe, Z, y):
+    """Return the mean over the classes of the share that a probe finds."""
+    return balanced_accuracy_score(y, probe.predict(Z))
+
+
+def auroc(probe, Z, y):
+    """Return the area under the ROC curve of each class against the others, averaged."""
+    return macro_auroc(y, probe.predict_proba(Z), classes=probe.classes_)
+
+
+SCORES = {score.__name__: score for score in (accuracy, balanced_accuracy, auroc)}
+
+
 class Part(NamedTuple):
     """A division of a source: its training windows first, then those that are scored."""
 
@@ -587,13 +606,13 @@ class Part(NamedTuple):
         Z = embedding(parts, *known, *removed, self.nearest(choice))
         return Z.astype(np.float32)
 
-    def score(self, choice, folder):
-        """Return the accuracy in percent for each amount of labels."""
+    def score(self, choice, folder, score=accuracy):
+        """Return a score in percent for each amount of labels."""
         Z = self.embedded(choice, folder)
-        return {labels: self.probed(Z, amount) for labels, amount in LABELS.items()}
+        return {labels: self.probed(Z, amount, score) for labels, amount in LABELS.items()}
 
-    def probed(self, Z, amount):
-        """Return the mean accuracy of the probe over draws of some labels."""
+    def probed(self, Z, amount, score=accuracy):
+        """Return the mean score of the probe over draws of some labels."""
         y, person = self.y[: self.n_train], self.person[: self.n_train]
         scores = []
         for seed in range(N_DRAWS if amount else 1):
@@ -601,7 +620,7 @@ class Part(NamedTuple):
             known = mask_labels(y, **amount, **groups, random_state=seed) if amount else y
             labelled = np.flatnonzero(known != -1)
             probe = make_linear_probe().fit(Z[labelled], y[labelled])
-            scores.append(probe.score(Z[self.n_train :], self.y[self.n_train :]))
+            scores.append(score(probe, Z[self.n_train :], self.y[self.n_train :]))
         return 100 * float(np.mean(scores))
 
 
@@ -635,9 +654,11 @@ def main():
         default=N_DIVISIONS,
         help="the first of five",
     )
+    parser.add_argument("--score", choices=SCORES, default="accuracy")
     parser.add_argument("--data-home", type=Path, help="folder of the data sets")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
+    by = "" if args.score == "accuracy" else f", {args.score}"
     path = args.output / "scores.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     for name in dict.fromkeys(args.sources or SOURCES):
@@ -645,14 +666,14 @@ def main():
         for division in range(min(args.divisions, SOURCES[name].n_divisions)):
             part = Part.of(name, source, division)
             for choice in dict.fromkeys(["default", *(args.choices or CHOICES)]):
-                key = f"{part.name}, {choice}"
+                key = f"{part.name}, {choice}{by}"
                 if key not in known:
-                    known[key] = part.score(CHOICES[choice], args.output)
+                    known[key] = part.score(CHOICES[choice], args.output, SCORES[args.score])
                     partial = path.with_name(f"{path.name}.partial")
                     partial.write_text(json.dumps(known, indent=1))
                     partial.replace(path)
                 scores.setdefault(choice, {})[division] = known[key]
-        print(table(name, scores), end="\n\n", flush=True)
+        print(table(name + by, scores), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def nearness(states: Matrix, recording: Index) -> csr_array:
     Examples
     --------
     >>> states = np.array([[0.0], [9.0], [0.1], [9.1], [0.2], [9.2], [0.3], [9.3]])
-    >>> nearness(states, np.arange(8))[0].nonzero()[0].tolist()
+    >>> nearness(states, np.arange(8)).toarray()[0].nonzero()[0].tolist()
     [2]
     """
     n = len(states)

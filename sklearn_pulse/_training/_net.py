@@ -12,6 +12,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from skorch.exceptions import SkorchException
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from .._share import Share
 from .._threads import workers_only
@@ -117,6 +118,19 @@ class SSLNet(NeuralNet):
         """Build every component; weights depend on the seed alone, whatever ran before."""
         with own_torch_state(), OwnDraws(self.seed):
             return super().initialize()
+
+    def initialize_module(self) -> SSLNet:
+        """Build the objective; an optimizer of an old torch takes no weight without a size."""
+        super().initialize_module()
+        objective = self.module_
+        for name, weight in (*objective.named_parameters(), *objective.named_buffers()):
+            if is_lazy(weight):
+                raise TypeError(
+                    f"{name} of {type(objective).__name__} takes its size from the first batch, and"
+                    " no seed repeats its values: use a layer that is given its sizes in __init__,"
+                    " such as torch.nn.Linear instead of LazyLinear."
+                )
+        return self
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""

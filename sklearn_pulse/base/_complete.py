@@ -7,7 +7,6 @@ import inspect
 from typing import Any
 
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from ..objectives import Objective
 
@@ -61,13 +60,6 @@ def check_objective(estimator: Any, net: Any) -> None:
             f"{type(objective).__name__} must define forward(self, x, observed=None), which"
             " returns the loss of a batch."
         )
-    for name, weight in (*objective.named_parameters(), *objective.named_buffers()):
-        if is_lazy(weight):
-            raise TypeError(
-                f"{name} of {type(objective).__name__} takes its size from the first batch, and no"
-                " seed repeats its values: use a layer that is given its sizes in __init__, such as"
-                " torch.nn.Linear instead of LazyLinear."
-            )
     passed = {*net.get_params_for("module")}
     own = _names_of(type(objective)) & {*estimator.get_params(deep=False)}
     if own - passed:
