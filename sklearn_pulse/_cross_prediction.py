@@ -357,7 +357,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         UserWarning
             If no window has two observed halves where these are the views, if `start` is given
             under ``views="auto"`` and no recording of the windows is known, if `start` repeats
-            within a recording, or if all windows have the same features.
+            within a recording, if all windows have the same features, or if `memory` is given
+            without a `random_state`.
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 
@@ -423,6 +424,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         memory = as_memory(self.memory)
         if memory is None:
             return self._prepare(run, windows, order)
+        if self.random_state is None or self.random_state is np.random:
+            warn_user(
+                "memory finds nothing that another fit kept, since each fit draws another seed: pass"
+                " an int as random_state."
+            )
 
         def compute() -> tuple[str, NDArray[np.float64], Prepared]:
             views, weights, prepared = self._prepare(run, windows, order)

@@ -201,6 +201,12 @@ def test_warnings_are_not_forgotten(tmp_path):
             fitted(np.nan_to_num(X), None, np.arange(20), memory=tmp_path)
 
 
+@pytest.mark.parametrize("random_state", [None, np.random])
+def test_a_seed_that_is_drawn_anew_is_named(X, tmp_path, random_state):
+    with pytest.warns(UserWarning, match="memory finds nothing .* pass an int as random_state"):
+        fitted(X, memory=tmp_path, random_state=random_state)
+
+
 def test_the_folder_belongs_to_a_machine(X, tmp_path):
     cross = fitted(X, memory=tmp_path / "cache")
     cross.save_pretrained(tmp_path / "model")
