@@ -426,8 +426,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             return self._prepare(run, windows, order)
         if self.random_state is None or self.random_state is np.random:
             warn_user(
-                "memory finds nothing that another fit kept, since each fit draws another seed: pass"
-                " an int as random_state."
+                "memory finds nothing that another fit kept, since each fit draws another seed:"
+                " pass an int as random_state."
             )
 
         def compute() -> tuple[str, NDArray[np.float64], Prepared]:
