@@ -424,7 +424,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         memory = as_memory(self.memory)
         if memory is None:
             return self._prepare(run, windows, order)
-        if self.random_state is None or self.random_state is np.random:
+        seed: Any = self.random_state
+        if seed is None or seed is np.random:
             warn_user(
                 "memory finds nothing that another fit kept, since each fit draws another seed:"
                 " pass an int as random_state."

@@ -28,7 +28,7 @@ from ..features import (
 from ..features._base import BaseFeatureTransformer
 from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import APART, BLOCKS
-from ._folds import Matrix, added
+from ._folds import Fold, Matrix, added
 from ._half_moments import HalfSums, half_moments
 from ._nearest import chains, local_means, moment_of_nearest, nearness
 from ._pieces import (
@@ -135,6 +135,10 @@ class Prepared(NamedTuple):
         Blocks of features, and their principal components.
     targets : list of Target
         Second moments of each part of the components, with the constant part of recordings.
+    explained, total : ndarray of shape (r, r)
+        Second moments of what the other view predicts on held-out recordings, and of all.
+    of_blocks : dict
+        R2 of each block, predicted from the other view.
     constant : ndarray of shape (r, r) or None
         The constant part; None if it is not known.
     n_pairs : int
@@ -145,6 +149,9 @@ class Prepared(NamedTuple):
 
     stack: FeatureStack
     targets: list[Target]
+    explained: Matrix
+    total: Matrix
+    of_blocks: dict[str, float]
     constant: Matrix | None
     n_pairs: int
     places: Places
@@ -210,13 +217,15 @@ class ClosedFormFit:
         (stack,), known, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
         with closing(sums):
             moments = recording_moments(sums, paired)
-        targets = []
+        targets, predictors = [], []
         for part in stack.parts:
             variance, shared, _, folds = moments.part(part.own)
-            targets.append(Target(variance, shared, variance, [folds]))
+            targets.append(Target(variance, shared, variance))
+            predictors.append([folds])
         n_pairs = int(np.count_nonzero(paired.back))
         places = Places(known, index, paired.recording, chains(paired.back))
-        return Prepared(stack, targets, moments.constant, n_pairs, places)
+        predicted = self._predicted(stack, predictors)
+        return Prepared(stack, targets, *predicted, moments.constant, n_pairs, places)
 
     def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> Prepared:
         """Prepare a map to what the halves of a window predict."""
@@ -235,15 +244,17 @@ class ClosedFormFit:
             total, constant = _totals(sums, paired)
         parts_of_halves = [half.parts for half in of_halves]
         del of_halves, sums  # which take as much memory as the stack
-        targets = []
+        targets, predictors = [], []
         for part, *of_part in zip(stack.parts, *parts_of_halves, strict=True):
             own = total.part(part.own, [of_half.own for of_half in of_part])
-            variance, shared, predictors = half_moments(own, n, self.rho)
-            targets.append(Target(variance, shared, variance, predictors))
+            variance, shared, of_both = half_moments(own, n, self.rho)
+            targets.append(Target(variance, shared, variance))
+            predictors.append(of_both)
         n_pairs = n if parts else 0
         alone = np.arange(n)  # the order says nothing, and unknown recordings may be of one window
         places = Places(known, index, alone if paired is None else recording, alone)
-        return Prepared(stack, targets, constant, n_pairs, places)
+        predicted = self._predicted(stack, predictors)
+        return Prepared(stack, targets, *predicted, constant, n_pairs, places)
 
     def held(self, prepared: Prepared) -> Prepared:
         """Return what was prepared without the source of the windows, so that it can be kept."""
@@ -253,7 +264,7 @@ class ClosedFormFit:
 
     def fitted(self, prepared: Prepared) -> ClosedForm:
         """Fit the map to what was prepared."""
-        stack, targets, constant, n_pairs, places = prepared
+        stack, targets, constant = prepared.stack, prepared.targets, prepared.constant
         alpha, kappa = 0.0, np.nan
         if constant is not None:
             shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
@@ -266,9 +277,17 @@ class ClosedFormFit:
                 for of_part, part in zip(targets, stack.parts, strict=True)
             ]
         if self.nearest > 0:
-            targets = self._with_nearest(stack, targets, places)
-        to_embedding, predictability = self._map_of(stack, targets)
-        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
+            targets = self._with_nearest(stack, targets, prepared.places)
+        directions = self._directions(stack, targets)
+        rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
+        rotated = np.sqrt(self.embedding_dim) * directions @ rotation
+        leading = directions[:, :_N_REPORTED]
+        predictability = {
+            "blocks": prepared.of_blocks,
+            "directions": share_explained(leading, prepared.explained, prepared.total),
+        }
+        to_embedding = rotated.astype(np.float32)
+        return ClosedForm(stack, to_embedding, alpha, kappa, prepared.n_pairs, predictability)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -386,28 +405,25 @@ class ClosedFormFit:
             for part, target, share in zip(stack.parts, targets, shares, strict=True)
         ]
 
-    def _map_of(
-        self, stack: FeatureStack, targets: list[Target]
-    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Return the map from principal components to the embedding, and what it predicts."""
-        width = self.embedding_dim
-        maps = self._maps(stack, targets, width)
-        predicted = [
-            held_out_prediction(target.predictors, self.rho, len(own))
-            for target, own in zip(targets, maps, strict=True)
+    def _directions(self, stack: FeatureStack, targets: list[Target]) -> Matrix:
+        """Return the leading directions of all parts of the components."""
+        maps = self._maps(stack, targets, self.embedding_dim)
+        return _leading(block_diag(*maps), self.embedding_dim) if len(maps) > 1 else maps[0]
+
+    def _predicted(
+        self, stack: FeatureStack, predictors: list[list[list[Fold]]]
+    ) -> tuple[Matrix, Matrix, dict[str, float]]:
+        """Return what the predictors of each part explain, of how much, and R2 of each block."""
+        moments = [
+            held_out_prediction(of_part, self.rho, part.own.stop - part.own.start)
+            for of_part, part in zip(predictors, stack.parts, strict=True)
         ]
-        directions = _leading(block_diag(*maps), width) if len(maps) > 1 else maps[0]
-        explained, total = (block_diag(*moments) for moments in zip(*predicted, strict=True))
-        predictability = {
-            "blocks": {
-                name: joint_share_explained(columns, explained, total)
-                for name, columns in stack.columns_of_blocks()
-            },
-            "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
+        explained, total = (block_diag(*of_parts) for of_parts in zip(*moments, strict=True))
+        of_blocks = {
+            name: joint_share_explained(columns, explained, total)
+            for name, columns in stack.columns_of_blocks()
         }
-        rotation = _rotation(directions.shape[1], width, self.seed)
-        scaled = np.sqrt(width) * directions @ rotation
-        return scaled.astype(np.float32), predictability
+        return explained, total, of_blocks
 
 
 def _totals(

@@ -112,14 +112,11 @@ class Target(NamedTuple):
         Covariance S with the other view.
     kept : ndarray of shape (r, r)
         Variance without what is removed of a recording's constant part.
-    predictors : list of list of Fold
-        For each view that predicts, sums over the pairs of views in two parts.
     """
 
     variance: Matrix
     shared: Matrix
     kept: Matrix
-    predictors: list[list[Fold]]
 
     def without(self, constant: Matrix, alpha: float) -> Target:
         """Remove a share `alpha` of the constant part of the recordings."""
@@ -158,7 +155,7 @@ def predictive_map(
         regressions of `shared`, whitened, and of `kept` on the features, each scaled to total
         variance 1. If one of them is zero, the other has the whole weight.
     """
-    variance, shared, kept, _ = target
+    variance, shared, kept = target
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
     gram, used = np.zeros_like(variance), 0.0
