@@ -124,7 +124,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest` and
         `embedding_dim`, and `transform` the components of windows, so that a search over these
         parameters computes the features of each window once. It needs a `random_state` that is an
-        int. A set of training windows takes about 350 MB there, and a window 5 KB: delete the
+        int. A set of training windows takes about 300 MB there, and a window 5 KB: delete the
         folder after the search.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
