@@ -126,6 +126,10 @@ def start_without_groups(tmp_path):
     quick(CrossPredictionTransformer).fit(X, start=np.arange(len(X)))
 
 
+def memory_without_a_seed(tmp_path):
+    quick(CrossPredictionTransformer, memory=tmp_path, random_state=None).fit(X)
+
+
 def drift_without_a_comparison(tmp_path):
     embedding_drift(NOISE[:2], NOISE[2:4], groups_reference=["a", "b"], groups_new=["c", "c"])
 
@@ -375,6 +379,7 @@ TEXTS = {
     "no_halves": "No window of X has an observed time step in both halves",
     "alike": "All windows of X have the same features",
     "start_without_groups": "start is not used, since no recording",
+    "memory_without_a_seed": "memory finds nothing that another fit kept",
     "drift_without_a_comparison": "No other division of the recordings",
     "repeated_start": "start repeats within groups",
     "one_group": "groups holds one group only",
