@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,19 +18,11 @@ from ._closed_form._block_weights import (
     automatic_whitening,
     check_weights,
 )
-from ._closed_form._choice import automatic_views, automatic_weights
 from ._closed_form._device_products import FixedShapeProduct
-from ._closed_form._fit import ClosedFormFit, Prepared
-from ._closed_form._memory import (
-    as_memory,
-    digest_of_arrays,
-    digest_of_block,
-    digest_of_windows,
-    remembered,
-)
-from ._closed_form._neighbours import Ordered, adjacent, check_start, first_repeat, in_order
+from ._closed_form._fit import ClosedFormFit
+from ._closed_form._memory import as_memory, components, prepared
+from ._closed_form._neighbours import Ordered, check_start, first_repeat, in_order
 from ._closed_form._pieces import Run, in_turn
-from ._closed_form._views import halves_of, pairs_of
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
@@ -374,8 +366,18 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             order = in_order(windows, times, usable)
             self._seed = draw_seed(self.random_state)
             self._warn_of_start(windows, times, usable, is_given=start is not None)
-            self.views_, self.block_weights_, prepared = self._prepared(run, windows, order)
-            if self.views_ == "halves" and prepared.n_pairs == 0:
+            self._warn_of_memory()
+            chosen = prepared(
+                as_memory(self.memory),
+                self._closed_form(all_weights(USUAL_WEIGHTS)),
+                run,
+                windows,
+                order,
+                str(self.views),
+                self.block_weights,
+            )
+            self.views_, self.block_weights_ = chosen.views, chosen.weights
+            if self.views_ == "halves" and chosen.prepared.n_pairs == 0:
                 warn_user(
                     "No window of X has an observed time step in both halves: nothing predicts a"
                     " window but itself, and the embedding holds the principal components of the"
@@ -384,7 +386,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self.whitening_ = self._choose_whitening()
             self.nearest_ = self._choose_nearest(windows, order)
             fit = self._closed_form(self.block_weights_, self.whitening_, self.nearest_)
-            found = fit.fitted(prepared)
+            found = fit.fitted(chosen.prepared)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
@@ -417,77 +419,14 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 " views='adjacent' if all windows are of one recording."
             )
 
-    def _prepared(
-        self, run: Run, windows: CheckedWindows, order: Ordered
-    ) -> tuple[str, NDArray[np.float64], Prepared]:
-        """Return the views, the shares of the blocks, and what a map is fitted to."""
-        memory = as_memory(self.memory)
-        if memory is None:
-            return self._prepare(run, windows, order)
+    def _warn_of_memory(self) -> None:
+        """Warn if no other fit can find what this one keeps."""
         seed: Any = self.random_state
-        if seed is None or seed is np.random:
+        if self.memory is not None and (seed is None or seed is np.random):
             warn_user(
                 "memory finds nothing that another fit kept, since each fit draws another seed:"
                 " pass an int as random_state."
             )
-
-        def compute() -> tuple[str, NDArray[np.float64], Prepared]:
-            views, weights, prepared = self._prepare(run, windows, order)
-            return views, weights, self._closed_form(weights).held(prepared)
-
-        weights = self.block_weights
-        if not isinstance(weights, str):
-            weights = tuple(all_weights(weights).tolist())
-        key = (
-            digest_of_windows(windows),
-            digest_of_arrays(*order),
-            windows.knows_recordings,
-            (self.views, int(self.n_components), int(self.num_kernels), float(self.rho), weights),
-            (self.bag_pooling, self.input_layout, self._seed),
-            self._computer(),
-        )
-        return remembered(memory, key, compute)
-
-    def _computer(self) -> tuple[str, int]:
-        """Return what rounding depends on."""
-        return str(resolve_device(self.device)), torch.get_num_threads()
-
-    def _prepare(
-        self, run: Run, windows: CheckedWindows, order: Ordered
-    ) -> tuple[str, NDArray[np.float64], Prepared]:
-        """Compute what :meth:`_prepared` returns."""
-        views = self._choose_views(windows, order)
-        weights = self._choose_weights(windows, order, views)
-        fit = self._closed_form(weights)
-        if views == "adjacent":
-            return views, weights, fit.adjacent(run, windows, *pairs_of(windows, order))
-        halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
-        return views, weights, fit.halves(run, windows, halves)
-
-    def _choose_views(self, windows: CheckedWindows, order: Ordered) -> str:
-        """Return the views; raise if no windows are adjacent where these are asked for."""
-        any_adjacent = bool(adjacent(order.gap).any())
-        if self.views == "auto":
-            if not (windows.knows_recordings and any_adjacent):
-                return "halves"
-            fit = self._closed_form(all_weights(USUAL_WEIGHTS))
-            return automatic_views(fit, windows, order)
-        if self.views == "adjacent" and not any_adjacent:
-            raise ValueError(
-                "views='adjacent' finds no two adjacent windows of one recording: pass the"
-                " recording of each window as groups and its time as start, or set views='halves'."
-            )
-        return str(self.views)
-
-    def _choose_weights(
-        self, windows: CheckedWindows, order: Ordered, views: str
-    ) -> NDArray[np.float64]:
-        """Return the shares of the blocks, with those that the windows ask for."""
-        if not isinstance(self.block_weights, str):
-            return all_weights(self.block_weights)
-        fit = self._closed_form(all_weights(USUAL_WEIGHTS))
-        known = views == "adjacent" or windows.knows_recordings
-        return automatic_weights(fit, windows, order, views, recordings_known=known)
 
     def _choose_whitening(self) -> float:
         """Return how far to whiten, under the shares that were chosen."""
@@ -536,7 +475,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         arrays |= self._stack.arrays()
         if isinstance(self.block_weights, str):  # else the parameter says them
             arrays["block_weights"] = self.block_weights_
-        return {k: tensor_of(v) for k, v in arrays.items()} | self._weights_of_blocks()
+        blocks = {
+            f"{name}.{weight}": value
+            for name, block in self.blocks_.items()
+            for weight, value in block._weights().items()
+        }
+        return {name: tensor_of(value) for name, value in arrays.items()} | blocks
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
@@ -563,7 +507,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             if isinstance(transformer, BaseConvolutionTransformer):
                 transformer.device = self.device  # which may have been set since `fit`
         self._stack.device = self.device
-        project = self._projection()
+        memory = as_memory(self.memory)
+        project = components(memory, self._stack, self._stack.projection())
         embed = FixedShapeProduct(self._map, resolve_device(self.device))
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
@@ -573,26 +518,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 f = project(Block(block.x[part], seen))
                 features[part] = np.round(embed(f), _DECIMALS)
         return features
-
-    def _projection(self) -> Callable[[Block], NDArray[np.float32]]:
-        """Return a function from a few windows to their principal components."""
-        project = self._stack.projection()
-        memory = as_memory(self.memory)
-        if memory is None:
-            return project
-        own = digest_of_arrays(*self._stack.arrays().values(), *self._weights_of_blocks().values())
-        key = own, self._computer()
-        return lambda block: remembered(
-            memory, (*key, digest_of_block(block)), lambda: project(block)
-        )
-
-    def _weights_of_blocks(self) -> dict[str, Any]:
-        """Return what the blocks learnt, by their names."""
-        return {
-            f"{name}.{weight}": value
-            for name, block in self.blocks_.items()
-            for weight, value in block._weights().items()
-        }
 
     @property
     def _n_features_out(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,10 @@ from ._block_weights import (
     all_weights,
     weights_with,
 )
-from ._fit import ClosedFormFit
+from ._fit import ClosedFormFit, Prepared
 from ._neighbours import Ordered, adjacent
 from ._order import order_is_random
-from ._pieces import in_turn
+from ._pieces import Run, in_turn
 from ._views import features_of_halves, halves_of, pairs_of
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
@@ -37,6 +39,87 @@ _MOSTLY_STATES = 0.5
 
 # Kernels of the test of the order. Levels and bands tell most states, and Hydra's counts gestures.
 _KERNELS_OF_ORDER = 625
+
+
+class Chosen(NamedTuple):
+    """What was chosen for the windows, and what a map is fitted to.
+
+    Parameters
+    ----------
+    views : {"adjacent", "halves"}
+        The views that predict each other.
+    weights : ndarray of shape (n_blocks,)
+        Shares of the blocks.
+    prepared : Prepared
+        What the fit computed of them.
+    """
+
+    views: str
+    weights: NDArray[np.float64]
+    prepared: Prepared
+
+
+def prepare(
+    fit: ClosedFormFit,
+    run: Run,
+    windows: CheckedWindows,
+    order: Ordered,
+    views: str,
+    weights: str | Sequence[float],
+) -> Chosen:
+    """Choose views and shares, where they are not given, and compute what a map is fitted to.
+
+    Parameters
+    ----------
+    fit : ClosedFormFit
+        Settings of the fit, of which the shares are not read.
+    run : callable
+        What computes the sums over pieces of the windows.
+    windows : CheckedWindows
+        The windows.
+    order : Ordered
+        Their order.
+    views : {"auto", "adjacent", "halves"}
+        The views that are asked for.
+    weights : "auto" or sequence of float
+        The shares that are asked for.
+
+    Returns
+    -------
+    Chosen
+        Views, shares of the blocks, and what a map is fitted to.
+
+    Raises
+    ------
+    ValueError
+        If adjacent windows are asked for, and there are none.
+    """
+    views = _views(fit, windows, order, views)
+    if isinstance(weights, str):
+        known = views == "adjacent" or windows.knows_recordings
+        shares = automatic_weights(fit, windows, order, views, recordings_known=known)
+    else:
+        shares = all_weights(weights)
+    fit = replace(fit, block_weights=shares)
+    if views == "adjacent":
+        return Chosen(views, shares, fit.adjacent(run, windows, *pairs_of(windows, order)))
+    halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
+    return Chosen(views, shares, fit.halves(run, windows, halves))
+
+
+def _views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> str:
+    """Return the views; raise if no windows are adjacent where these are asked for."""
+    any_adjacent = bool(adjacent(order.gap).any())
+    if views == "auto":
+        if not (windows.knows_recordings and any_adjacent):
+            return "halves"
+        return automatic_views(fit, windows, order)
+    if views == "adjacent" and not any_adjacent:
+        raise ValueError(
+            "views='adjacent' finds no two adjacent windows of one recording: pass the recording of"
+            " each window as groups and its time as start, or set views='halves'."
+        )
+    return views
 
 
 def automatic_views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -> str:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
 from .._data._windows import Block, CheckedWindows
+from .._training._device import resolve_device
+from .._training._identity import fingerprint
 from .._version import __version__
+from ._block_weights import all_weights
+from ._choice import Chosen, prepare
+from ._fit import ClosedFormFit
+from ._neighbours import Ordered
+from ._pieces import Run
+from ._stack import FeatureStack
 
 Result = TypeVar("Result")
 
@@ -55,15 +63,16 @@ def as_memory(memory: Any) -> Any:
     return check_memory(memory)
 
 
-def remembered(memory: Any, key: tuple[Any, ...], compute: Callable[[], Result]) -> Result:
+def remembered(memory: Any, key: bytes, compute: Callable[[], Result]) -> Result:
     """Return what a function computes, or what was kept of an earlier call with this key.
 
     Parameters
     ----------
     memory : object with the interface of joblib.Memory
         Where results are kept.
-    key : tuple
-        All that the result depends on, beside the versions of this package and of its libraries.
+    key : bytes
+        Digest of all that the result depends on, beside the versions of this package and of its
+        libraries.
     compute : callable
         Function without arguments.
 
@@ -74,7 +83,7 @@ def remembered(memory: Any, key: tuple[Any, ...], compute: Callable[[], Result])
     """
     versions = __version__, np.__version__, torch.__version__
     kept = memory.cache(_computed, ignore=["compute"])
-    result: Result = kept((*key, *map(str, versions)), compute)
+    result: Result = kept((key, *map(str, versions)), compute)
     return result
 
 
@@ -83,35 +92,72 @@ def _computed(key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
     return compute()
 
 
-def digest_of_windows(windows: CheckedWindows) -> str:
-    """Return a digest of the values of windows, which are read once, a few at a time.
+def prepared(
+    memory: Any,
+    fit: ClosedFormFit,
+    run: Run,
+    windows: CheckedWindows,
+    order: Ordered,
+    views: str,
+    weights: str | Sequence[float],
+) -> Chosen:
+    """Choose and prepare a fit, or find it in a memory.
 
     Parameters
     ----------
-    windows : CheckedWindows
-        The windows, from whatever source.
+    memory : None or object with the interface of joblib.Memory
+        Where results are kept; None keeps nothing.
+    fit, run, windows, order, views, weights
+        Arguments of :func:`~sklearn_pulse._closed_form._choice.prepare`.
 
     Returns
     -------
-    str
-        The digest. Windows of other values, another shape or other missing steps have another one.
+    Chosen
+        Views, shares of the blocks, and what a map is fitted to.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    for _, block in windows.blocks():
-        digest.update(digest_of_block(block).encode())
-    return digest.hexdigest()
+    if memory is None:
+        return prepare(fit, run, windows, order, views, weights)
+
+    def compute() -> Chosen:
+        chosen = prepare(fit, run, windows, order, views, weights)
+        return chosen._replace(prepared=fit.held(chosen.prepared))
+
+    shares = weights if isinstance(weights, str) else all_weights(weights)
+    values = [fingerprint(tuple(block)) for _, block in windows.blocks()]
+    settings = fit.n_components, fit.num_kernels, fit.rho, fit.seed
+    read = fit.bag_pooling, fit.input_layout, windows.knows_recordings
+    known = values, tuple(order), views, shares, settings, read, _computer(fit.device)
+    return remembered(memory, fingerprint(known), compute)
 
 
-def digest_of_block(block: Block) -> str:
-    """Return a digest of a few windows, and of which of their steps are missing."""
-    every = () if block.observed is None else (block.observed,)
-    return digest_of_arrays(block.x, *every)
+def components(
+    memory: Any, stack: FeatureStack, project: Callable[[Block], NDArray[np.float32]]
+) -> Callable[[Block], NDArray[np.float32]]:
+    """Let a projection of a few windows find what it has computed in a memory.
+
+    Parameters
+    ----------
+    memory : None or object with the interface of joblib.Memory
+        Where results are kept; None keeps nothing.
+    stack : FeatureStack
+        The fitted stack.
+    project : callable
+        Its projection.
+
+    Returns
+    -------
+    callable
+        Function from windows to their principal components.
+    """
+    if memory is None:
+        return project
+    blocks = {name: block._weights() for name, block in stack.by_name().items()}
+    own = fingerprint((stack.arrays(), blocks, _computer(stack.device)))
+    return lambda block: remembered(
+        memory, fingerprint((own, tuple(block))), lambda: project(block)
+    )
 
 
-def digest_of_arrays(*arrays: Any) -> str:
-    """Return a digest of arrays: their values, types and shapes."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in map(np.ascontiguousarray, arrays):
-        digest.update(repr((array.shape, str(array.dtype))).encode())
-        digest.update(array.view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()
+def _computer(device: str | torch.device) -> tuple[str, int]:
+    """Return what rounding depends on."""
+    return str(resolve_device(device)), torch.get_num_threads()
