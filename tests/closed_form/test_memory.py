@@ -66,11 +66,14 @@ def test_a_fit_from_the_folder_has_the_bits_of_a_fit(X, tmp_path, computed, view
     check_same(kept, fitted(X, views=views, **params), X)
 
 
-def test_nearest_windows_of_a_sample_have_the_bits_of_a_fit(X, tmp_path, monkeypatch):
+def test_nearest_windows_of_a_sample_have_the_bits_of_a_fit(X, tmp_path, computed, monkeypatch):
     """Those that are kept are the windows that a fit without a folder reads again."""
     monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 35)
     fitted(X, memory=tmp_path)
-    check_same(fitted(X, memory=tmp_path, nearest=0.6), fitted(X, nearest=0.6), X)
+    computed.clear()
+    kept = fitted(X, memory=tmp_path, nearest=0.6)
+    assert computed == []
+    check_same(kept, fitted(X, nearest=0.6), X)
 
 
 @pytest.mark.parametrize(
