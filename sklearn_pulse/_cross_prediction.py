@@ -112,12 +112,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
         windows is known, as of trials, and the covariance has a share in `block_weights_`; and else
         0, since some recordings gain and some lose.
+    unpredicted : float, default=0.1
+        Weight of what the other view need not predict, from 0 to 1, beside what it predicts. Single
+        events, such as premature beats, of which the next window says little, ask for more of it.
     memory : None, str, path-like or joblib.Memory, default=None
-        Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest` and
-        `embedding_dim`, and `transform` the components of windows, so that a search over these
-        parameters computes the features of each window once. It needs a `random_state` that is an
-        int. A set of training windows takes about 300 MB there, and a window 5 KB: delete the
-        folder after the search.
+        Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest`,
+        `unpredicted` and `embedding_dim`, and `transform` the components of windows, so that a
+        search over these parameters computes the features of each window once. It needs a
+        `random_state` that is an int. A set of training windows takes about 300 MB there, and a
+        window 5 KB: delete the folder after the search.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
         PyTorch finds a device.
@@ -243,6 +246,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         rho: float = 1.5e-4,
         whitening: str | float = "auto",
         nearest: str | float = "auto",
+        unpredicted: float = 0.1,
         memory: Any = None,
         bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
@@ -262,6 +266,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.rho = rho
         self.whitening = whitening
         self.nearest = nearest
+        self.unpredicted = unpredicted
         self.memory = memory
         self.bag_pooling = bag_pooling
         self.device = device
@@ -294,6 +299,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             check_real("whitening", self.whitening, 0.0, 1.0, open_maximum=False, or_auto=True)
         if not is_auto(self.nearest):
             check_real("nearest", self.nearest, 0.0, 1.0, open_maximum=False, or_auto=True)
+        check_real("unpredicted", self.unpredicted, 0.0, 1.0, open_maximum=False, example=0.1)
         resolve_device(self.device)
         check_seed("random_state", self.random_state)
         check_verbose(self.verbose)
@@ -457,6 +463,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             rho=float(self.rho),
             whitening=whitening,
             nearest=nearest,
+            unpredicted=float(self.unpredicted),
             seed=self._seed,
             device=self.device,
             num_threads=plain(self.num_threads),

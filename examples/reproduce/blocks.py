@@ -317,7 +317,17 @@ def nearest_pairs(f, recording, start):
     return others * np.clip((1 - share) / 0.05, 0, 1)
 
 
-def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=0.5, nearest=0.0):
+def embedding(
+    parts,
+    n_train,
+    recording,
+    start,
+    alpha=None,
+    whitening=0.0,
+    most=0.5,
+    nearest=0.0,
+    unpredicted=0.1,
+):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
     `parts` are shares, and components that have a map of their own.
@@ -325,13 +335,14 @@ def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=
     shares, found = zip(*parts, strict=True)
     moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments, most) if alpha is None else alpha
-    maps = [own_map(*of_part, alpha, whitening) for of_part in moments]
+    settings = alpha, whitening, unpredicted
+    maps = [own_map(*of_part, *settings) for of_part in moments]
     mapped = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
     if nearest:
         pairs = nearest_pairs(mapped[:n_train], recording, start)
         kin = [f[:n_train].T @ pairs @ f[:n_train] / pairs.sum() for f in found]
         maps = [
-            own_map(*of_part, alpha, whitening, of_kin, nearest)
+            own_map(*of_part, *settings, of_kin, nearest)
             for of_part, of_kin in zip(moments, kin, strict=True)
         ]
         parts = zip(shares, found, maps, strict=True)
@@ -340,7 +351,7 @@ def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0, most=
     return np.sqrt(WIDTH) * mapped @ Q
 
 
-def own_map(V, C, B, alpha, whitening, kin=0.0, nearest=0.0):
+def own_map(V, C, B, alpha, whitening, unpredicted, kin=0.0, nearest=0.0):
     """Return R, which gives the embedding a variance of one."""
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
@@ -348,7 +359,7 @@ def own_map(V, C, B, alpha, whitening, kin=0.0, nearest=0.0):
     whitener = vectors * values ** (-whitening / 2) @ vectors.T
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
     shared = ((1 - nearest) * shared + nearest * kin) @ whitener
-    for share, target in ((0.9, shared), (0.1, V - alpha * B)):
+    for share, target in ((1 - unpredicted, shared), (unpredicted, V - alpha * B)):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
     values, vectors = eigh(gram)
@@ -434,6 +445,8 @@ class Choice:
         How far what views share is whitened; None is "auto".
     nearest : float or None
         Weight of what the nearest windows of other recordings share; None is "auto".
+    unpredicted : float
+        Weight of what the other view need not predict.
     """
 
     shares: dict | Callable | None = None
@@ -444,6 +457,7 @@ class Choice:
     most_removed: float = 0.5
     whitening: float | None = None
     nearest: float | None = None
+    unpredicted: float = 0.1
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""
@@ -515,6 +529,7 @@ CHOICES = {
     "whitening 1": Choice(whitening=1.0),
     "nearest 0.3": Choice(nearest=0.3),
     "nearest 0.5": Choice(nearest=0.5),
+    **{f"unpredicted {u}": Choice(unpredicted=u) for u in (0.0, 0.2, 0.3, 0.5, 1.0)},
     "alpha 1, rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM), alpha=1.0),
 }
 
@@ -603,7 +618,7 @@ class Part(NamedTuple):
         parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
         known = self.n_train, self.recording, self.start
         removed = choice.alpha, self.whitening(choice), choice.most_removed
-        Z = embedding(parts, *known, *removed, self.nearest(choice))
+        Z = embedding(parts, *known, *removed, self.nearest(choice), choice.unpredicted)
         return Z.astype(np.float32)
 
     def score(self, choice, folder, score=accuracy):

@@ -127,7 +127,9 @@ class Places(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What a fit computes before it reads `alpha`, `whitening`, `nearest` and the width.
+    """What a fit computes before it reads the settings of the map.
+
+    These are `alpha`, `whitening`, `nearest`, `unpredicted` and the width.
 
     Parameters
     ----------
@@ -179,6 +181,8 @@ class ClosedFormFit:
         How far what the other view shares is whitened.
     nearest : float
         Weight of what the nearest windows of other recordings share.
+    unpredicted : float
+        Weight of what the other view need not predict.
     seed : int
         Seed of the kernels, of the sample and of the rotation.
     device : str or torch.device
@@ -199,6 +203,7 @@ class ClosedFormFit:
     rho: float
     whitening: float
     nearest: float
+    unpredicted: float
     seed: int
     device: str | torch.device
     num_threads: int | None
@@ -394,6 +399,7 @@ class ClosedFormFit:
     def _maps(self, stack: FeatureStack, targets: list[Target], width: int) -> list[Matrix]:
         """Return the map of each part of the components, with its share of the embedding."""
         signs = stack.reference()
+        settings = self.rho, self.whitening, self.unpredicted, width
         # A part that does not vary leaves its share to the others.
         shares = [
             part.share * target.variance.any()
@@ -401,7 +407,7 @@ class ClosedFormFit:
         ]
         return [
             np.sqrt(share / (sum(shares) or 1.0))
-            * predictive_map(target, self.rho, self.whitening, width, signs[part.own])
+            * predictive_map(target, *settings, signs[part.own])
             for part, target, share in zip(stack.parts, targets, shares, strict=True)
         ]
 

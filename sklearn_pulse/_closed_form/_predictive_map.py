@@ -131,7 +131,12 @@ class Target(NamedTuple):
 
 
 def predictive_map(
-    target: Target, rho: float, whitening: float, n_directions: int, reference: Matrix
+    target: Target,
+    rho: float,
+    whitening: float,
+    unpredicted: float,
+    n_directions: int,
+    reference: Matrix,
 ) -> Matrix:
     """Map features to what predicts the other view.
 
@@ -143,6 +148,8 @@ def predictive_map(
         Ridge, as a share of the total variance.
     whitening : float
         How far `shared` is whitened on the side of the other view, from 0 to 1.
+    unpredicted : float
+        Weight u of what the other view need not predict, from 0 to 1.
     n_directions : int
         Largest number of directions.
     reference : ndarray of shape (r,)
@@ -151,21 +158,22 @@ def predictive_map(
     Returns
     -------
     ndarray of shape (r, n_directions)
-        R with ``R R' = 0.9 M M' + 0.1 N N'``, leading directions first, where M and N are the
+        R with ``R R' = (1 - u) M M' + u N N'``, leading directions first, where M and N are the
         regressions of `shared`, whitened, and of `kept` on the features, each scaled to total
         variance 1. If one of them is zero, the other has the whole weight.
     """
     variance, shared, kept = target
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
-    gram, used = np.zeros_like(variance), 0.0
-    for share, moment in ((0.9, shared), (0.1, kept)):
+    least = _ROUNDING * np.linalg.norm(variance)
+    weighted = [(1.0 - unpredicted, shared), (unpredicted, kept)]
+    weighted = [(weight, moment) for weight, moment in weighted if np.linalg.norm(moment) > least]
+    gram = np.zeros_like(variance)
+    for weight, moment in weighted:
         regression = ridge_inverse(variance, rho, moment)
         total = np.sum(regression * (variance @ regression))
-        if np.linalg.norm(moment) > _ROUNDING * np.linalg.norm(variance):
-            gram += share / total * regression @ regression.T
-            used += share
-    values, vectors = eigh(gram if used in (0.0, 1.0) else gram / used)
+        gram += (weight if len(weighted) > 1 else 1.0) / total * regression @ regression.T
+    values, vectors = eigh(gram)
     order = np.argsort(-values, kind="stable")[:n_directions]
     return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
 

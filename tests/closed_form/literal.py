@@ -6,7 +6,9 @@ from scipy.linalg import fractional_matrix_power, inv
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
 
 
-def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening=0.0, nearest=0.0):
+def literal_similarities(
+    phi, recording, follows, alpha, rho, ceiling, whitening=0.0, nearest=0.0, unpredicted=0.1
+):
     """Scalar products of embeddings, by loops over windows and pairs."""
     f = phi - phi.mean(0)
     n, r = f.shape
@@ -25,11 +27,12 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening
     if alpha == "auto":
         alpha = 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    settings = V - alpha * B, rho, whitening, unpredicted
     if nearest:
-        similarities = mapped_similarities(f, S, V - alpha * B, rho, whitening)
+        similarities = mapped_similarities(f, S, *settings)
         weights = literal_nearness(similarities, recording, np.cumsum(~follows))
         S = (1 - nearest) * S + nearest * literal_moment(f, weights)
-    return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho, whitening)
+    return kappa, alpha, ceiling * mapped_similarities(f, S, *settings)
 
 
 def literal_nearness(similarities, recording, chain):
@@ -65,13 +68,14 @@ def literal_moment(f, weights):
     return total / weights.sum()
 
 
-def mapped_similarities(f, S, kept, rho, whitening=0.0):
+def mapped_similarities(f, S, kept, rho, whitening=0.0, unpredicted=0.1):
     """Scalar products of ``f R``, of what predicts the other view."""
     V = f.T @ f / len(f)
     inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
     maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept]
     maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
-    return f @ (0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T) @ f.T
+    gram = (1 - unpredicted) * maps[0] @ maps[0].T + unpredicted * maps[1] @ maps[1].T
+    return f @ gram @ f.T
 
 
 def similarities_of_halves(transformer, X, rho):

@@ -60,6 +60,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"rho": 0.0}, "rho must be"),
         ({"whitening": 1.5}, "whitening must be 'auto' or a number in .0, 1., got 1.5"),
         ({"nearest": -0.1}, "nearest must be 'auto' or a number in .0, 1., got -0.1"),
+        ({"unpredicted": 1.1}, "unpredicted must be a number in .0, 1., got 1.1; pass for example"),
         ({"whitening": "half"}, "whitening must be 'auto' or a number in .0, 1., got 'half'"),
         ({"rho": 1e300}, "rho must be a number in .*pass for example rho=0.00015"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),

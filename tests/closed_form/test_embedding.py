@@ -20,17 +20,17 @@ from .literal import SMALL, literal_similarities, scaled_features, similarities_
 
 @pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize(
-    ("alpha", "whitening", "nearest"),
+    ("alpha", "whitening", "nearest", "unpredicted"),
     [
-        ("auto", "auto", "auto"),
-        (0.0, 0.0, 0.0),
-        (0.5, "auto", 0.0),
-        (1.0, 0.0, 0.3),
-        ("auto", 0.5, 1.0),
-        (0.5, 1.0, 0.5),
+        ("auto", "auto", "auto", 0.1),
+        (0.0, 0.0, 0.0, 0.0),
+        (0.5, "auto", 0.0, 1.0),
+        (1.0, 0.0, 0.3, 0.1),
+        ("auto", 0.5, 1.0, 0.4),
+        (0.5, 1.0, 0.5, 0.1),
     ],
 )
-def test_embedding_literally(alpha, whitening, nearest):
+def test_embedding_literally(alpha, whitening, nearest, unpredicted):
     """Scalar products of the embedding, which no rotation changes, for one block of features."""
     X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1).astype(np.float32)
     recording = np.array([0] * 9 + [1] + [2] * 14 + [3] * 16)
@@ -46,12 +46,13 @@ def test_embedding_literally(alpha, whitening, nearest):
         rho=0.01,
         whitening=whitening,
         nearest=nearest,
+        unpredicted=unpredicted,
         random_state=0,
     ).fit(X, groups=recording, start=start)
     assert cross.whitening_ == (0.0 if whitening == "auto" else whitening)
     assert cross.nearest_ == (0.0 if nearest == "auto" else nearest)
     kappa, expected_alpha, expected = literal_similarities(
-        phi, recording, follows, alpha, 0.01, 64, cross.whitening_, cross.nearest_
+        phi, recording, follows, alpha, 0.01, 64, cross.whitening_, cross.nearest_, unpredicted
     )
     assert cross.n_pairs_ == follows.sum() and list(cross.blocks_) == ["statistics"]
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-5)

@@ -55,7 +55,14 @@ def check_same(one, other, X):
 @pytest.mark.parametrize("views", ["adjacent", "halves"])
 @pytest.mark.parametrize(
     "params",
-    [{"alpha": 0.0}, {"whitening": 0.7}, {"nearest": 0.4}, {"embedding_dim": 5}, {"alpha": 1.0}],
+    [
+        {"alpha": 0.0},
+        {"alpha": 1.0},
+        {"whitening": 0.7},
+        {"nearest": 0.4},
+        {"unpredicted": 0.6},
+        {"embedding_dim": 5},
+    ],
 )
 def test_a_fit_from_the_folder_has_the_bits_of_a_fit(X, tmp_path, computed, views, params):
     fitted(X, views=views, memory=tmp_path).transform(X)
