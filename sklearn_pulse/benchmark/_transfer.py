@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from .._finetune import FineTuneClassifier
@@ -31,7 +33,8 @@ def transfer(trial: Trial) -> Scores:
     """Fine-tune on the target, and probe the embedding there.
 
     Fine-tuning sees a share of the target's training windows, and the validation windows unless
-    they are scored. The probe is fitted on all training windows.
+    they are scored. The probe is fitted on all training windows. For an encoder that takes windows
+    of one length, missing steps follow the steps of a shorter window.
     """
     if not trial.method.is_encoder:
         return cross_validated(trial, trial.embedding, trial.y, [trial.split])
@@ -40,7 +43,7 @@ def transfer(trial: Trial) -> Scores:
     classifier = _fine_tune(trial, scenario, target)
     train, scored = target.rows("train"), target.rows(trial.scored)
     rows = np.concatenate([train, scored])
-    X, y = target.X[rows, : scenario.n_timesteps], target.y[rows]
+    X, y = _filled_up(target.X[rows, : scenario.n_timesteps], trial.encoder), target.y[rows]
     split = np.arange(len(train)), np.arange(len(train), len(rows))
     scores = cross_validated(trial, classifier.transform(X), y, [split])
     return scores | {"head accuracy": classifier.score(X[split[1]], y[split[1]])}
@@ -65,4 +68,12 @@ def _fine_tune(trial: Trial, scenario: Scenario, target: Task) -> FineTuneClassi
         random_state=trial.seed,
         **trial.options,
     )
-    return classifier.fit(target.X[chosen], target.y[chosen])
+    return classifier.fit(_filled_up(target.X[chosen], trial.encoder), target.y[chosen])
+
+
+def _filled_up(X: NDArray[Any], encoder: Any) -> NDArray[Any]:
+    """Append missing steps to windows, up to the length of an encoder that takes no other."""
+    lacking = encoder.n_timesteps_in_ - X.shape[1]
+    if encoder.__sklearn_tags__().variable_length or lacking <= 0:
+        return X
+    return np.pad(X, ((0, 0), (0, lacking), (0, 0)), constant_values=np.nan)

@@ -316,6 +316,20 @@ def test_fine_tuning_sees_part_of_the_target_and_what_is_not_scored(tmp_path, mo
     assert seen == [30, 30 + 20]  # half of 60 windows, and the 20 that validate
 
 
+@pytest.mark.parametrize("method", ["patchtst", "timemae"])
+def test_an_encoder_of_one_length_is_transferred_to_shorter_windows(tmp_path, monkeypatch, method):
+    """PatchTST is in the paper's table, whose targets are shorter than the sources' windows."""
+
+    def target(**home):
+        toy = load_toy()
+        return dataclasses.replace(toy, X=toy.X[:, :18], recordings=None)
+
+    scenario = dataclasses.replace(SCENARIOS["toy-toy"], target=target)
+    monkeypatch.setitem(SCENARIOS, "toy-toy", scenario)
+    assert command("transfer", "--dataset", "toy-toy", "--method", method, out=tmp_path) == 0
+    assert "head accuracy" in records(tmp_path)[method, 0]["scores"]
+
+
 def test_the_note_of_a_transfer_is_that_of_its_target(tmp_path, monkeypatch):
     def target(**home):
         return dataclasses.replace(load_toy(), note="of the target")
