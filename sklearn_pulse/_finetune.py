@@ -58,10 +58,10 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
 
     Notes
     -----
-    Source: paper, Section 5.3 and Appendix F. The paper speaks of a weight decay of 1e-5 and of
-    the best validation epoch for Epilepsy; the published code uses 1e-6, trains on the training
-    and validation parts together, keeps the last epoch and scores by a linear probe. The defaults
-    are those of the code, except for `score_with`. Pass both parts as `X`.
+    Source: paper, Section 5.3. The paper speaks of a weight decay of 1e-5 (Appendix G) and of the
+    best validation epoch for Epilepsy (Appendix D); the published code uses 1e-6, trains on the
+    training and validation parts together, keeps the last epoch and scores by a linear probe. The
+    defaults are those of the code, except for `score_with`. Pass both parts as `X`.
 
     Samples with the same values and the same label count as one sample of their summed weight, so
     `sample_weight` and repetition are the same, and the order of samples does not matter.

@@ -93,7 +93,8 @@ class PulseTransformer(ReconstructingTransformer):
         window (float). A fraction fits windows of any length.
     pairing : {"crops", "random"}, default="crops"
         Window that is reconstructed from an embedding: "crops" takes crops of the same window,
-        "random" takes another window of the batch (an ablation of the paper).
+        "random" takes another window of the batch (an ablation of the paper, which the published
+        code lacks: all but the embedding comes from the other window).
     loss_reduction : {"published", "valid"}, default="published"
         Entries that the mean squared error is averaged over. "published" includes the zeros past
         the end of shorter crops, as the published code does; "valid" leaves them out.
@@ -115,7 +116,8 @@ class PulseTransformer(ReconstructingTransformer):
 
     References
     ----------
-    "PULSE", ICML 2026; the objective is Eq. 3 of the paper.
+    Chen et al., "Self-supervised dynamical system representations for physiological time-series",
+    ICML 2026; the objective is Eq. 3.
 
     Examples
     --------

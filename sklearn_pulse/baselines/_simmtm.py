@@ -317,7 +317,7 @@ class SimMTMTransformer(BaseSSLTransformer):
     References
     ----------
     Dong et al., "SimMTM: A Simple Pre-Training Framework for Masked Time-Series Modeling",
-    NeurIPS 2023; PULSE paper, Appendix C.
+    NeurIPS 2023; PULSE paper, Appendix E.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class SupervisedClassifier(BaseWindowClassifier):
 
     Notes
     -----
-    Source: paper, Section 5 and Appendix C. The head predicts; no probe is fitted.
+    Source: paper, Section 5.2. The head predicts; no probe is fitted.
 
     A draw of few labels may leave a class out. The classifier then does not know this class, and
     refuses a `y_val` that holds it: leave its samples out of `X_val` and `y_val`, or draw the

@@ -125,7 +125,8 @@ def linear_probe(trial: Trial) -> Scores:
 
     Clusters are left out where there are no more windows than classes, or all embeddings are equal.
 
-    Sources: paper, Section 5.1 and Appendix F.
+    Sources: paper, Section 5.1 and Appendix G (the probe), and the released code (clusters and
+    reconstruction, which the paper does not report).
     """
     train, scored = trial.split
     Z, y = trial.embedding, trial.y

@@ -195,7 +195,8 @@ def ablations(method: str) -> dict[str, dict[str, Any]]:
     -------
     dict of str to dict
         Parameters to set beside those of :func:`get` (paper, Section 5.4); empty for a method
-        without ablations.
+        without ablations. The released code has no "random-pairs", which is our reading of the
+        paper's text.
 
     Raises
     ------
