@@ -75,7 +75,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Which views predict each other: adjacent windows of a recording, or the halves of a window.
         "auto" takes adjacent windows where the recordings are known and have adjacent windows,
         unless their order says nothing: if the statistics of the halves of a window have a state in
-        common, and adjacent windows share less than an eighth of it. So it is where trials come in
+        common, and adjacent windows share less than 0.12 of it. So it is where trials come in
         random order, or where windows were shuffled. Where adjacent windows overlap, the nearest
         windows without a common step are paired.
     n_components : int, default=1200

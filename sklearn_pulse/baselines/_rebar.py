@@ -151,8 +151,8 @@ class REBARTransformer(ContrastiveTransformer):
     Notes
     -----
     The candidates of an anchor are windows of `X` other than the anchor. The published code draws
-    them as it draws anchors, at any step of the recording that keeps half a window away from its
-    start and a whole window from its end, so that they may overlap the anchor.
+    anchors at any step. Candidates keep half a window away from both ends of the recording, and
+    may overlap the anchor.
 
     References
     ----------

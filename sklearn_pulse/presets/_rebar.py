@@ -92,7 +92,8 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, channels=1),
 }
 
-# The released code takes anchors and candidates from any position of a recording.
+# The released code takes anchors from any position of a recording, and candidates from positions
+# that keep half a window away from its ends. Here both come from any position.
 PUBLISHED_WINDOWS: Presets = {dataset: {"stride": 1, "stride_val": 1} for dataset in WINDOWS}
 
 SEARCH_SPACE: dict[str, list[float]] = {}  # the paper publishes only the grid of all methods
