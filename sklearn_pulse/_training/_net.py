@@ -42,7 +42,7 @@ class SSLNet(NeuralNet):
     """skorch net whose module is an :class:`Objective`, which returns its own loss.
 
     Batches are dictionaries that the objective takes as keyword arguments. `fit` takes a pair of
-    datasets, for training and for validation (or None). The loss is read once an epoch.
+    datasets, for training and for validation (or None). The loss is read once per epoch.
 
     Parameters
     ----------

@@ -236,12 +236,30 @@ def _remarks(table: Table) -> list[str]:
             "The paper's values come from the released code. Rows without '(released code)' mend"
             " its errors; --published runs it as it is."
         )
+    if has_paper:
+        remarks += [
+            remark
+            for (protocol, name), remark in _OF_PAPER.items()
+            if protocol in ("", table.protocol) and any(m.name == name for m in table.methods)
+        ]
     remarks += filter(None, (_of_controls(table, metric) for metric in table.metrics))
     if table.protocol != "ablation":  # whose table shows differences already
         remarks += filter(None, (_above(table, *pair) for pair in _PAIRS))
     remarks += [f"Note: {note}." for note in table.notes]
     return remarks
 
+
+# Rows of the paper that are not of what their name says, or that the released code lacks; by
+# protocol (any, if empty) and method.
+_OF_PAPER = {
+    ("", "pulse-random-pairs"): (
+        "The released code has no random pairs: this row is our reading of the paper's text."
+    ),
+    ("transfer", "patchtst"): (
+        "The paper's PatchTST is here what the released code fine-tunes, an untrained convolutional"
+        " encoder, so that its equal is 'untrained encoder'. Ours is PatchTST itself."
+    ),
+}
 
 # Pairs of methods: the paper ranks the first above the second, or training should do so.
 _PAIRS = (

@@ -190,6 +190,15 @@ def test_an_ablation_is_a_difference_seed_by_seed(tmp_path):
     assert table.difference("pulse-shared-encoder", "accuracy").of_seed == {1: pytest.approx(-0.1)}
     text = report(results, tmp_path / "tables")
     assert "| w/o TV-Params | 2 | 65.0 ± 15.0 | 91.5 | -15.0 ± 5.0 | -1.7 |" in text
+    assert "The released code has no random pairs" in text and "PatchTST" not in text
+
+
+@pytest.mark.parametrize("method", ["patchtst", "ts2vec"])
+def test_the_patchtst_of_the_papers_transfer_is_another(tmp_path, method):
+    results = Results(tmp_path)
+    finish(results, "transfer", method, 0, dataset="har-gesture", accuracy=0.7)
+    text = report(results, tmp_path / "tables")
+    assert ("an untrained convolutional encoder" in text) == (method == "patchtst")
 
 
 def test_the_looks_at_test_parts_are_told(tmp_path):
