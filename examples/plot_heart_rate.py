@@ -91,6 +91,8 @@ for name, model in models.items():
 # %%
 # Predicted and true heart rates
 # ------------------------------
+# Above 110 beats per minute the predictions fall instead of rising. Five of the 48 labels are above
+# 110, and none is above 115, while the test people reach 125.
 
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 ax.scatter(rate_test, predicted["fine-tuned PULSE"], s=8)
