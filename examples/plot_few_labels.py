@@ -140,7 +140,8 @@ display.figure_.savefig(output / "label_efficiency.png", dpi=120)
 # -------------------
 # An annotator labels people, not windows. So here all windows of some people are labelled: as few
 # people as show every activity once, twice, and so on. Each fold is scored on people without a
-# label. The encoder has read the unlabelled training recordings of all people.
+# label. These people are not new to the encoder, which has read unlabelled recordings of 29 of the
+# 30. To score a model for people who are recorded later, fit it on the training people of a fold.
 
 people = har.recording_subject[har.recording]
 by_people = LabelEfficiencyDisplay.from_estimators(
@@ -152,8 +153,8 @@ by_people = LabelEfficiencyDisplay.from_estimators(
     n_groups=(1, 2, 4, 8),
     n_draws=3,
 )
-by_people.ax_.set(title="New people of HAR", xlabel="labelled people of each class")
-print("\nmean accuracy on new people, three draws of the labelled people in three folds")
+by_people.ax_.set(title="People of HAR without a label", xlabel="labelled people of each class")
+print("\nmean accuracy on people without a label, three draws of the labels in three folds")
 print(f"  {'people':20s}" + "".join(f"{number:8d}" for number in by_people.n_groups))
 for name, scores in by_people.scores.items():
     print(f"  {name:20s}" + "".join(f"{score:8.3f}" for score in scores.mean(1)))
