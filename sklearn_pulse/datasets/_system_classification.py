@@ -128,7 +128,7 @@ def make_system_classification(
         Dictionary-like object with the attributes
 
         recordings : list of ndarray of shape (10_000, n_channels), dtype float32
-            The trials, standardized per class: 20 of the first class, 20 of the second, ...
+            The trials, standardised per class: 20 of the first class, 20 of the second, ...
         segments : ndarray of shape (n_recordings, 4), dtype int64
             Recording index, start (0), end (exclusive) and label of each recording.
         X : ndarray of shape (n_windows, 100, n_channels), dtype float32
