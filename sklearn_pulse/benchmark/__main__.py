@@ -173,7 +173,8 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     taking = f"one of {', '.join(dataset_names(names))}"
     if set(names) & set(own_protocols()):
         taking += (
-            ", or a folder of your windows: X.npy, y.npy, groups.npy, or .npz or .parquet files"
+            ", or a folder of your windows: X.npy, y.npy, groups.npy, recording.npy, start.npy,"
+            " or .npz or .parquet files"
         )
     several: dict[str, Any] = {"nargs": "+", "action": "extend"}  # an option given twice adds up
     command.add_argument("--dataset", **several, metavar="NAME", help=f"{taking}; default: all")
