@@ -220,19 +220,28 @@ def _loader(folder: Path) -> Callable[..., Task]:
                 f"{folder} does not hold the windows that were stored in it: delete the folder, and"
                 " add the windows again."
             )
-        is_alone = len(np.unique(arrays["groups"])) == len(arrays["groups"])  # as without groups
         return Task(
             folder.name,
             arrays["X"],
             np.asarray(arrays["y"]),
             np.asarray(arrays["groups"]),
             np.full(len(arrays["y"]), "train", dtype="<U5"),
-            group_unit="windows, each a group of its own" if is_alone else "groups",
+            group_unit=_unit(arrays),
             recording=arrays.get("recording"),
             start=arrays.get("start"),
         )
 
     return load
+
+
+def _unit(arrays: dict[str, NDArray[Any]]) -> str:
+    """Return what a fold holds whole."""
+    groups, recording = arrays["groups"], arrays.get("recording")
+    if len(np.unique(groups)) == len(groups):  # as without groups
+        return "windows, each a group of its own"
+    if recording is not None and np.array_equal(recording, groups):
+        return "groups, each of which counts as one recording"
+    return "groups"
 
 
 def _stored(folder: Path) -> Iterator[tuple[str, NDArray[Any]]]:

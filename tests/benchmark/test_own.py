@@ -557,7 +557,13 @@ def test_without_groups_the_user_is_warned_and_the_notes_say_so(own):
         frame, _ = quick(own | {"groups": None}, **settings)
     notes = frame.attrs["notes"]["linear-probe"]
     assert "folds hold whole windows, each a group of its own" in notes
-    assert "folds hold whole groups" in quick(own, **settings)[0].attrs["notes"]["linear-probe"]
+    of_one = "folds hold whole groups, each of which counts as one recording"
+    recording = np.arange(len(own["y"])) // 2
+    for arrays, note in (
+        (own, of_one),
+        (own | {"recording": recording}, "folds hold whole groups"),
+    ):
+        assert note in quick(arrays, **settings)[0].attrs["notes"]["linear-probe"]
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
