@@ -234,7 +234,7 @@ def _layouts(estimator: Any, seen: dict[int, Any]) -> Iterator[str | None]:
     if id(estimator) in seen:
         return
     seen[id(estimator)] = estimator
-    for name in ("input_layout_", "input_layout"):
+    for name in ("input_layout", "input_layout_"):  # the parameter may have been set since `fit`
         layout = getattr(estimator, name, "")
         if layout is None or (isinstance(layout, str) and layout):
             yield layout

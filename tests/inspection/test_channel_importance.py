@@ -182,6 +182,14 @@ def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
             assert importance == pytest.approx(fall)
 
 
+def test_a_layout_that_was_set_after_fit():
+    tuned = FineTuneClassifier(**SMALL_ENCODER, max_epochs=1, random_state=0).fit(X[:12], y[:12])
+    expected = channel_importance(tuned, X[:12], y[:12], n_repeats=1, random_state=0)
+    tuned.set_params(input_layout="nct")
+    got = channel_importance(tuned, X[:12].swapaxes(1, 2), y[:12], n_repeats=1, random_state=0)
+    np.testing.assert_array_equal(got.importances, expected.importances)
+
+
 def test_a_layout_that_nothing_tells_is_an_error(tmp_path):
     RandomEncoderTransformer(**SMALL_ENCODER, input_layout="nct").fit(
         X[:12].swapaxes(1, 2)
