@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -510,6 +510,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             block._check_input_length(n_timesteps)
 
     def _features(self, block: Block) -> NDArray[np.float32]:
+        return self._computation()(block)
+
+    def _computation(self) -> Callable[[Block], NDArray[np.float32]]:
+        # Once for all blocks: it hashes large matrices if there is a memory, or copies them to a
+        # GPU.
         for transformer in self.blocks_.values():
             if isinstance(transformer, BaseConvolutionTransformer):
                 transformer.device = self.device  # which may have been set since `fit`
@@ -517,14 +522,18 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         memory = as_memory(self.memory)
         project = components(memory, self._stack, self._stack.projection())
         embed = FixedShapeProduct(self._map, resolve_device(self.device))
-        features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
-        with self._threads():
-            for first in range(0, len(features), CHUNK):
-                part = slice(first, first + CHUNK)
-                seen = None if block.observed is None else block.observed[part]
-                f = project(Block(block.x[part], seen))
-                features[part] = np.round(embed(f), _DECIMALS)
-        return features
+
+        def compute(block: Block) -> NDArray[np.float32]:
+            features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
+            with self._threads():
+                for first in range(0, len(features), CHUNK):
+                    part = slice(first, first + CHUNK)
+                    seen = None if block.observed is None else block.observed[part]
+                    f = project(Block(block.x[part], seen))
+                    features[part] = np.round(embed(f), _DECIMALS)
+            return features
+
+        return compute
 
     @property
     def _n_features_out(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -150,6 +150,10 @@ class BaseFeatureTransformer(
     def _features(self, block: Block) -> NDArray[np.floating[Any]]:
         """Return the features of a few windows, shape (n, n_features)."""
 
+    def _computation(self) -> Callable[[Block], NDArray[np.floating[Any]]]:
+        """Return :meth:`_features`, or what computes the same for one block after another."""
+        return self._features
+
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise if windows of this length have other features than those of `fit`."""
         if not self._variable_length:
@@ -274,7 +278,8 @@ class BaseFeatureTransformer(
         stated = sampling_rate, channel_names
         windows = check_windows(self, X, reset=False, stated=stated)
         self._check_input_length(windows.n_timesteps)
-        blocks = ((index, block, self._features(block)) for index, block in windows.blocks())
+        compute = self._computation()
+        blocks = ((index, block, compute(block)) for index, block in windows.blocks())
         shape = (self._n_features_out,)
         with overflow_is_found():
             features, usable = collect(windows, blocks, shape, dtype=self._dtype)

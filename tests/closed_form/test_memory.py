@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._stack import FeatureStack
+from sklearn_pulse._training._identity import fingerprint
 from sklearn_pulse.corpus import fit_dataset
 from sklearn_pulse.windows import sliding_windows
 from tests.helpers import make_windows
@@ -230,3 +231,18 @@ def test_the_folder_belongs_to_a_machine(X, tmp_path):
 def test_what_is_no_folder_is_refused(X, memory):
     with pytest.raises(TypeError, match="memory must be None, a folder or a joblib.Memory, got"):
         fitted(X, memory=memory)
+
+
+def test_what_an_embedding_depends_on_is_digested_once(X, tmp_path, monkeypatch):
+    model = fitted(X, memory=tmp_path / "kept")
+    expected = model.transform(X)
+    digested = []
+
+    def counted(value):
+        digested.append(value)
+        return fingerprint(value)
+
+    monkeypatch.setattr("sklearn_pulse._closed_form._memory.fingerprint", counted)
+    monkeypatch.setattr("sklearn_pulse._data._windows._BLOCK_ELEMENTS", 15 * X[0].size)
+    assert_array_equal(model.transform(X), expected)
+    assert len(digested) == 1 + 4  # of what was fitted, and of each block
