@@ -53,7 +53,10 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
 
     @abstractmethod
     def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
-        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
+        """Return all features of the first `n_pooled` windows, (n_pooled, n_features).
+
+        `x` has the shape (n, n_timesteps, n_channels), `observed` (n, n_timesteps).
+        """
 
     @abstractmethod
     def _n_outputs(self, n_timesteps: int) -> int:

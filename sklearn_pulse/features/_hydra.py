@@ -191,7 +191,6 @@ class HydraTransformer(BaseConvolutionTransformer):
         self.groups_ = tuple(restored)
 
     def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
-        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
         features = []
         for differenced, groups in enumerate(self.groups_):
             signal, seen = represent(x, observed, bool(differenced))

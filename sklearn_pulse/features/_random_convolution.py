@@ -193,7 +193,6 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         self.banks_ = tuple(banks)
 
     def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
-        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
         features = []
         for differenced, bank in enumerate(self.banks_):
             signal, seen = represent(x, observed, bool(differenced))
