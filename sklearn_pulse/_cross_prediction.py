@@ -18,6 +18,7 @@ from ._closed_form._block_weights import (
     automatic_whitening,
     check_weights,
 )
+from ._closed_form._choice import recordings_are_known
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedFormFit
 from ._closed_form._memory import as_memory, components, prepared
@@ -417,7 +418,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Warn if `start` was given and is not read, or repeats within a recording."""
         if not is_given or self.views == "halves":
             return
-        if self.views == "adjacent" or windows.knows_recordings:
+        if recordings_are_known(windows, self.views):
             _report_repeats(windows, times, usable)
         else:
             warn_user(
@@ -445,7 +446,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the weight of the nearest windows, under the shares that are used."""
         if not isinstance(self.nearest, str):
             return float(self.nearest)
-        known = self.views_ == "adjacent" or windows.knows_recordings
+        known = recordings_are_known(windows, self.views_)
         if known and (np.diff(order.recording) == 0).any():  # some recording has two windows
             return 0.0
         return automatic_nearest(self.block_weights_)

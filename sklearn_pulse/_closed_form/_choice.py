@@ -96,8 +96,7 @@ def prepare(
     """
     views = _views(fit, windows, order, views)
     if isinstance(weights, str):
-        known = views == "adjacent" or windows.knows_recordings
-        shares = automatic_weights(fit, windows, order, views, recordings_known=known)
+        shares = automatic_weights(fit, windows, order, views)
     else:
         shares = all_weights(weights)
     fit = replace(fit, block_weights=shares)
@@ -105,6 +104,11 @@ def prepare(
         return Chosen(views, shares, fit.adjacent(run, windows, *pairs_of(windows, order)))
     halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
     return Chosen(views, shares, fit.halves(run, windows, halves))
+
+
+def recordings_are_known(windows: CheckedWindows, views: str) -> bool:
+    """Tell whether an order holds recordings: adjacent windows without groups are of one."""
+    return views == "adjacent" or windows.knows_recordings
 
 
 def _views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> str:
@@ -142,8 +146,6 @@ def automatic_weights(
     windows: CheckedWindows,
     order: Ordered,
     views: str,
-    *,
-    recordings_known: bool,
 ) -> NDArray[np.float64]:
     """Return the shares that the windows ask for.
 
@@ -157,8 +159,6 @@ def automatic_weights(
         Their order.
     views : {"adjacent", "halves"}
         The views that predict each other.
-    recordings_known : bool
-        Whether the recordings of `order` are those of the windows.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def automatic_weights(
     if windows.n_channels > 1:
         recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
         return weights_with("covariance", recorded)
-    if recordings_known and _states_change(fit, windows, order, views):
+    if recordings_are_known(windows, views) and _states_change(fit, windows, order, views):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
 
