@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    name: str, total: int, unit: str, *, shown: bool = True
+) -> Iterator[Callable[[int], None]]:
     """Yield a function that advances a bar, or prints a line per tenth if tqdm is missing.
 
     Parameters
@@ -20,7 +22,12 @@ def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int], N
         Number of units at the end.
     unit : str
         What is counted.
+    shown : bool, default=True
+        False yields a function that does nothing.
     """
+    if not shown:
+        yield lambda n: None
+        return
     try:
         from tqdm import tqdm
     except ImportError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -368,9 +368,8 @@ class ClosedFormFit:
         self, results: Generator[Sums, None, None], n_windows: int
     ) -> Generator[Sums, None, None]:
         """Yield sums over pieces of the windows, and show how many are done."""
-        bar = progress_bar("cross-prediction", n_windows, "window")
-        shown = bar if self.verbose else nullcontext(lambda n: None)
-        with shown as advance, closing(results):  # Dask and joblib are set back whatever happens
+        bar = progress_bar("cross-prediction", n_windows, "window", shown=bool(self.verbose))
+        with bar as advance, closing(results):  # Dask and joblib are set back whatever happens
             for piece, sums in zip(pieces_of(n_windows), results, strict=True):
                 advance(piece.stop - piece.start)
                 yield sums

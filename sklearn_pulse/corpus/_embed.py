@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -179,8 +179,8 @@ def embed_dataset(
         shared, calls = [*shared, windows], ((chunk, chunk) for chunk in chunks)
     results = spread(_embed_chunk, shared, calls, n_jobs=n_jobs, ordered=False)
     size, done = int(group["embedding"].chunks[0]), group["done"]
-    shown = progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent)
-    with closing(results), shown as advance:  # an error, too, sets joblib and Dask back
+    bar = progress_bar("embedding", n_left, "window", shown=bool(verbose))
+    with closing(results), bar as advance:  # an error, too, sets joblib and Dask back
         for first, last in results:
             with written():
                 done[first // size] = True
@@ -286,7 +286,3 @@ def _check_alike(embedded: NDArray[Any], embedding: Any) -> None:
             f" {embedding.dtype} for the sample of windows that the sink was begun with:"
             " embed_dataset needs the same features, of one type, for all windows."
         )
-
-
-def _silent(n: int) -> None:
-    """Show no progress."""
