@@ -28,7 +28,7 @@ from ..features import (
 from ..features._base import BaseFeatureTransformer
 from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import APART, BLOCKS
-from ._folds import Fold, Matrix, added
+from ._folds import Fold, added
 from ._half_moments import HalfSums, half_moments
 from ._nearest import chains, local_means, moment_of_nearest, nearness
 from ._pieces import (
@@ -57,6 +57,7 @@ from ._recording_moments import (
     share_of_change,
 )
 from ._stack import FeatureStack, PartOfWindows, StackedBlock
+from ._types import Index, Matrix
 from ._views import Halves
 
 _SAMPLE = 5000  # windows that the scales and the principal components come from
@@ -66,8 +67,6 @@ _N_REPORTED = 20  # leading directions whose predictability is reported
 # the class: a recording of one class may visit states that all classes have.
 _MOST_REMOVED = 0.5
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
-
-Index = NDArray[np.intp]
 
 
 class ClosedForm(NamedTuple):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from ._types import Matrix
 
-Matrix = NDArray[np.float64]
 N_FOLDS = 2  # parts of the pairs; each is predicted from the other part
 
 

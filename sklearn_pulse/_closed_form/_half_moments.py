@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._folds import N_FOLDS, Fold, Matrix
+from ._folds import N_FOLDS, Fold
 from ._predictive_map import ridge_inverse
+from ._types import Matrix
 
 
 class HalfMoments(NamedTuple):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from ._folds import Matrix
+from ._types import Index, Matrix
 
 _SHARE_NEAR = 0.05  # of the windows, that are near one
 _FEWEST = 3  # windows that are near one
@@ -16,8 +15,6 @@ _AROUND = 2  # windows before and after, since a state outlasts a window
 _EDGE = 0.05
 _ROUNDING = 1e-5  # smallest reach, as a share of the mean square: copies are at distance zero
 _ROWS = 512  # of distances that are searched at a time
-
-Index = NDArray[np.intp]
 
 
 def chains(back: Index) -> Index:

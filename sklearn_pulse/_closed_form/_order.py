@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._folds import Matrix
 from ._recording_moments import PairedWindows
+from ._types import Matrix
 
 _FEWEST = 5  # windows of a recording from which on neighbours are told from the other windows
 _FEWEST_PAIRS = 20  # of fewer, a mean says nothing

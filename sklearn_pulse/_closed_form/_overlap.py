@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .._data._windows import CheckedWindows
 from ._neighbours import adjacent
 from ._recording_moments import rows_to_partner
+from ._types import Matrix
 
 _PAIRS = 32  # pairs of windows that are compared
 _PAIRS_OF_RECORDING = 8  # of each recording, where the pairs of all do not agree
@@ -21,15 +22,13 @@ _STEPS = 8  # nor one of fewer steps, which other steps resemble by chance
 _SAME = 1e-8  # 1 - correlation of the same steps in float32, also if each window was scaled
 _FLAT = 1e-4  # share of the variance of a window below which steps tell nothing
 
-Array = NDArray[np.float64]
-
 
 def spans_without_overlap(
     windows: CheckedWindows,
     index: NDArray[np.intp],
     recording: NDArray[np.intp],
-    gap: Array,
-) -> Array:
+    gap: NDArray[np.float64],
+) -> NDArray[np.float64]:
     """Return the time between windows that share no step; others predict each other trivially.
 
     Parameters
@@ -83,8 +82,8 @@ class _Overlaps(NamedTuple):
         Length of a window.
     """
 
-    strides: Array
-    gap: Array
+    strides: NDArray[np.float64]
+    gap: NDArray[np.float64]
     n_timesteps: int
 
     def stride(self) -> float:
@@ -109,7 +108,10 @@ class _Overlaps(NamedTuple):
 
 
 def _overlaps(
-    windows: CheckedWindows, index: NDArray[np.intp], gap: Array, pairs: NDArray[np.intp]
+    windows: CheckedWindows,
+    index: NDArray[np.intp],
+    gap: NDArray[np.float64],
+    pairs: NDArray[np.intp],
 ) -> _Overlaps:
     """Compare the windows of some pairs, which are the later ones' places in `index`."""
     rows, place = np.unique(index[np.stack([pairs - 1, pairs])], return_inverse=True)
@@ -126,7 +128,7 @@ def _overlaps(
     return _Overlaps(shifts[known] / gap, gap, windows.n_timesteps)
 
 
-def shift_of(x: Array, y: Array) -> int | None:
+def shift_of(x: Matrix, y: Matrix) -> int | None:
     """Find the number of steps by which a window lies later than another that it overlaps.
 
     Parameters
@@ -157,7 +159,7 @@ def shift_of(x: Array, y: Array) -> int | None:
     return int(np.nanargmax(correlation)) + 1
 
 
-def _correlations(x: Array, y: Array) -> Array:
+def _correlations(x: Matrix, y: Matrix) -> NDArray[np.float64]:
     """Return the correlation of the last steps of x and the first of y, for each shift from 1.
 
     It is the least of the channels that are not flat there, and NaN where all are.
@@ -185,7 +187,7 @@ def _correlations(x: Array, y: Array) -> Array:
     return np.asarray(least[1 : max(last + 1, 1)])
 
 
-def _standardised(x: Array) -> Array:
+def _standardised(x: Matrix) -> Matrix:
     """Return each channel without its mean and with a variance of 1, or of 0 if it is flat."""
     x = x - x.mean(0)
     scale = x.std(0)

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
 
-from ._folds import Fold, Matrix
+from ._folds import Fold
 from ._signs import oriented
+from ._types import Matrix
 
 _ROUNDING = 1e-12  # a smaller share of the second moments is what rounding leaves of zero
 

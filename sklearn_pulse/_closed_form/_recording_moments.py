@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._folds import N_FOLDS, Fold, Matrix, added
+from ._folds import N_FOLDS, Fold, added
 from ._neighbours import adjacent
+from ._types import Matrix
 
 _JITTER = 0.1  # of times, in usual times from one window to the next
 
@@ -67,7 +68,7 @@ class PairedWindows(NamedTuple):
     back: NDArray[np.intp]
     fold: NDArray[np.intp]
     phase: NDArray[np.intp]
-    weight: Matrix
+    weight: NDArray[np.float64]
     n_phases: int
 
     def part(self, piece: slice) -> PairedWindows:

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from .._data._windows import CheckedWindows
 from ..features._base import CHUNK, BaseFeatureTransformer
-from ._folds import Matrix
 from ._neighbours import Ordered
 from ._overlap import spans_without_overlap
 from ._recording_moments import PairedWindows, paired_windows
 from ._stack import PartOfWindows
-
-Index = NDArray[np.intp]
+from ._types import Index, Matrix
 
 
 def pairs_of(windows: CheckedWindows, order: Ordered) -> tuple[Index, PairedWindows]:
