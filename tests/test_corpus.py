@@ -535,6 +535,15 @@ def test_scaling_by_recording_comes_before_the_chunks(tmp_path, folder):
             embed_dataset(step, w.X, tmp_path / "chain")
     group = embed_dataset(chain[1:], chain[:1].transform(w.X), tmp_path / "steps")
     np.testing.assert_array_equal(group["embedding"][:], chain.transform(w.X))
+    chain[0].set_params(per="window")  # which only another fit reads
+    with pytest.raises(ValueError, match="let it transform lazy windows first"):
+        embed_dataset(chain, w.X, tmp_path / "chain")
+    chain[0].set_params(per="recording")
+    by_window = make_pipeline(WindowScaler(per="window"), clone(STATISTICS)).fit(w.X)
+    expected = by_window.transform(w.X)
+    by_window[0].set_params(per="recording")
+    group = embed_dataset(by_window, w.X, tmp_path / "by window")
+    np.testing.assert_array_equal(group["embedding"][:], expected)
     bags = np.asarray(w.X)[None].repeat(2, axis=0)  # each is a whole recording
     group = embed_dataset(clone(chain).fit(bags), bags, tmp_path / "bags")
     assert group["embedding"].shape[0] == 2

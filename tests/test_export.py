@@ -281,6 +281,16 @@ def test_a_scaler_of_windows_under_onnxruntime(robust, tmp_path):
     assert_equal(onnx_program(tmp_path / "chain.onnx")[0], chain, offset=1e4)
 
 
+def test_parameters_that_were_set_after_fit_are_not_exported(tmp_path):
+    chain = make_pipeline(WindowScaler(per="window"), encoder()).fit(X)
+    chain[0].set_params(per="channel", robust=True, with_mean=False, with_std=False)
+    chain[1].set_params(precision="bfloat16")
+    export(chain, tmp_path / "chain.pt2", format="torch")
+    assert_equal(torch_program(tmp_path / "chain.pt2")[0], chain, offset=1e4)
+    chain[1].set_params(precision="of another version")
+    export(chain, tmp_path / "chain.pt2", format="torch")
+
+
 def test_a_fine_tuned_network_before_the_last_step_embeds(tmp_path):
     chain = make_pipeline(tuned(), StandardScaler(), LinearSVC()).fit(X, y)
     assert export(chain, tmp_path / "chain.pt2", format="torch")["output"]["name"] == "scores"

@@ -225,7 +225,7 @@ def _checked_program(
     # Torch takes an axis of one step for an axis that always has one.
     length = max(n_timesteps, 2) if any_length else n_timesteps
     program = program_of(graph, torch.from_numpy(draw((3, length))), any_length)
-    tolerance = _TOLERANCE[encoder.precision]
+    tolerance = _TOLERANCE[encoder.net_.precision]
     check_equal(program, computed, n_timesteps, any_length, draw, tolerance)
     return program
 

@@ -63,8 +63,8 @@ class ScaledWindows(nn.Module):
 
     def __init__(self, scaler: Any) -> None:
         super().__init__()
-        self.robust = scaler.robust
-        self.with_mean, self.with_std = scaler.with_mean, scaler.with_std
+        names = ("robust", "with_mean", "with_std")
+        self.robust, self.with_mean, self.with_std = map(scaler._fitted, names)
 
     def forward(self, windows: Tensor) -> Tensor:
         """Scale windows (batch, n_timesteps, n_channels), NaN where missing."""
@@ -180,9 +180,9 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
     name = type(step).__name__
     if takes_windows and name != "WindowScaler":
         raise _refused(f"{name} has no graph before the encoder")
-    if name == "WindowScaler" and step.per == "window":
+    if name == "WindowScaler" and step._per == "window":
         return ScaledWindows(step)
-    if name == "WindowScaler" and step.per == "channel" or name == "RobustScaler":
+    if name == "WindowScaler" and step._per == "channel" or name == "RobustScaler":
         return Affine(_or(step.center_, 0.0), 1 / _or(step.scale_, 1.0))
     if name == "StandardScaler":
         center = step.mean_ if step.with_mean else 0.0

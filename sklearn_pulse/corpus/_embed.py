@@ -222,7 +222,7 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
 
 def _check_by_window(transformer: Any) -> None:
     """Raise if a step scales by recording, of which a chunk holds a part."""
-    if any(isinstance(x, WindowScaler) and x.per == "recording" for x in _steps(transformer)):
+    if any(isinstance(x, WindowScaler) and x._per == "recording" for x in _steps(transformer)):
         raise ValueError(
             "transformer holds WindowScaler(per='recording'), which needs whole recordings, but"
             " windows are embedded in chunks: let it transform lazy windows first, and pass what it"

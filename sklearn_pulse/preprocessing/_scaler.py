@@ -30,11 +30,10 @@ _NO_RECORDINGS = (
 
 def _keeps_statistics(scaler: Any) -> bool:
     """Return True; raise an AttributeError if no statistics are kept to undo the scaling with."""
-    per = scaler._fitted("per") if hasattr(scaler, "center_") else scaler.per
-    if per != "channel":
+    if scaler._per != "channel":
         raise AttributeError(
-            f"per={per!r} keeps no statistics to undo: keep the windows as they were, or fit"
-            " with per='channel'."
+            f"per={scaler._per!r} keeps no statistics to undo: keep the windows as they were, or"
+            " fit with per='channel'."
         )
     return True
 
@@ -131,6 +130,11 @@ class WindowScaler(BasePreprocessor):
         check_boolean("with_std", self.with_std)
         check_option("per", self.per, ("channel", "window", "recording"))
         check_boolean("robust", self.robust)
+
+    @property
+    def _per(self) -> str:
+        """Value of `per` in `fit`, or its present value before."""
+        return self._fitted("per") if hasattr(self, "center_") else self.per
 
     def _learn(self, windows: WindowSource) -> None:
         self.center_ = self.scale_ = None
