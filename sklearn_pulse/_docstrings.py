@@ -111,7 +111,8 @@ compile : bool
     Pickles and saved models are not compiled; their embeddings differ by rounding.
 device : str or torch.device
     Device of the computation: "cpu", "cuda", "cuda:1" and so on, or "mps" (a GPU of Apple's, which
-    no test of this package runs on); "auto" is CUDA if available, else the CPU.
+    no test of this package runs on); "auto" is CUDA if available, else the CPU. A network stays on
+    the device of `fit`; features without a network are computed on the present one.
 num_threads : int or None
     Number of torch threads during the computation, at most 1024; None leaves the setting alone.
     The same number of threads repeats results to the bit.
