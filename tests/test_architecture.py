@@ -57,6 +57,7 @@ ALLOWED = {
     "_shipped": set(),
     "_signals": {"_parameters"},
     "_pickles": set(),
+    "_pipelines": set(),
     "_tags": set(),
     "_typing": set(),
     "functional": set(),
@@ -154,6 +155,7 @@ ALLOWED = {
         "_groups",
         "_inputs",
         "_parameters",
+        "_pipelines",
         "_warnings",
         "model_selection",
     },
@@ -161,7 +163,7 @@ ALLOWED = {
     "model_selection": {"_data._labels", "_groups", "_parameters", "_seeds"},
     # 3. what a method is built on
     "base": METHOD - {"_typing", "base", "functional", "sampling"}
-    | {"_docstrings", "_export", "_persistence", "_seeds"},
+    | {"_docstrings", "_export", "_persistence", "_pipelines", "_seeds"},
     # 4. the estimators
     "_pulse": METHOD | {"_export", "_seeds"},
     "_oracle": METHOD,
@@ -201,6 +203,7 @@ ALLOWED = {
         "_groups",
         "_inputs",
         "_parameters",
+        "_pipelines",
         "_progress",
         "_typing",
         "preprocessing",
@@ -264,6 +267,7 @@ NO_TORCH = {
     "_moments",
     "_parameters",
     "_pickles",
+    "_pipelines",
     "_progress",
     "_seeds",
     "_shipped",

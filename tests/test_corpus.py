@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -530,7 +531,8 @@ def test_a_full_disk_is_told_and_the_next_call_goes_on(tmp_path):
 def test_scaling_by_recording_comes_before_the_chunks(tmp_path, folder):
     w = sliding_windows(list(open_recordings(folder[0])), 16, lazy=True)
     chain = make_pipeline(WindowScaler(per="recording"), clone(STATISTICS)).fit(w.X)
-    for step in (chain, chain[:1], make_pipeline(chain[:1], chain[1:]), make_pipeline(chain)):
+    inside = make_pipeline(chain[:1], chain[1:]), make_pipeline(chain), FrozenEstimator(chain)
+    for step in (chain, chain[:1], *inside):
         with pytest.raises(ValueError, match="let it transform lazy windows first"):
             embed_dataset(step, w.X, tmp_path / "chain")
     group = embed_dataset(chain[1:], chain[:1].transform(w.X), tmp_path / "steps")

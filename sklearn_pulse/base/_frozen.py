@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import FeatureUnion
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._data._embedded import Embed
 from .._data._windows import Block, CheckedWindows
 from .._parameters import default_of
+from .._pipelines import steps_of
 from .._signals import Signals, agreed, compare, note, noted
 from ..networks import FixedEncoder
 
@@ -31,7 +32,7 @@ def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
             "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
             f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer) of a fitted one."
         )
-    if not _steps(frozen):
+    if not steps_of(frozen):
         raise TypeError(
             f"encoder={encoder!r} freezes a pipeline without steps, which embeds no windows: freeze"
             " a fitted transformer of windows."
@@ -56,7 +57,7 @@ def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
 def _known_signals(estimator: Any) -> Iterator[tuple[Any, Signals]]:
     """Yield the steps that know the rate or the channels of the input, each with what it knows."""
     keeps_rate = True
-    for step in _steps(estimator):
+    for step in steps_of(estimator):
         for part, signals in [pair for inner in _parts(step) for pair in _known_signals(inner)]:
             yield part, signals if keeps_rate else signals._replace(sampling_rate=None)
         if not isinstance(step, FeatureUnion):
@@ -87,7 +88,7 @@ def kept(value: Any) -> Any:
 
 def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
     """Return a frozen transformer as an encoder of a network."""
-    last = _steps(transformer)[-1]
+    last = steps_of(transformer)[-1]
     try:
         width = len(last.get_feature_names_out())
     except AttributeError as error:
@@ -130,9 +131,9 @@ def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    first = _steps(encoder)[0]  # a step that may be a function, which knows no layout
+    first = steps_of(encoder)[0]  # a step that may be a function, which knows no layout
     while parts := _parts(first):
-        first = _steps(parts[0])[0]
+        first = steps_of(parts[0])[0]
     if next(_layouts(encoder), "ntc") == "nct":
         X = X.swapaxes(1, 2)
     try:
@@ -149,7 +150,7 @@ def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
 
 def _layouts(estimator: Any) -> Iterator[str]:
     """Yield the layouts that the steps of a transformer know, the first step first."""
-    for step in _steps(estimator):
+    for step in steps_of(estimator):
         for name in ("input_layout", "input_layout_"):  # the latter of fine-tuned estimators
             if getattr(step, name, None):
                 yield getattr(step, name)
@@ -161,13 +162,3 @@ def _parts(step: Any) -> list[Any]:
     """Return the transformers that a union joins; an empty list if the step is no union."""
     listed = step.transformer_list if isinstance(step, FeatureUnion) else []
     return [part for _, part in listed if part not in ("drop", "passthrough")]
-
-
-def _steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline, frozen or not, including those of pipelines in it."""
-    if isinstance(estimator, FrozenEstimator):
-        return _steps(estimator.estimator)
-    if not isinstance(estimator, Pipeline):
-        return [estimator]
-    steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-    return [inner for step in steps for inner in _steps(step)]

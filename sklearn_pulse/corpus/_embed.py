@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 
 from .._parameters import check_integer, check_n_jobs, check_verbose
+from .._pipelines import steps_of
 from .._progress import progress_bar
 from .._typing import InputLayout
 from ..preprocessing import WindowScaler
@@ -222,21 +222,12 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
 
 def _check_by_window(transformer: Any) -> None:
     """Raise if a step scales by recording, of which a chunk holds a part."""
-    if any(isinstance(x, WindowScaler) and x._per == "recording" for x in _steps(transformer)):
+    if any(isinstance(x, WindowScaler) and x._per == "recording" for x in steps_of(transformer)):
         raise ValueError(
             "transformer holds WindowScaler(per='recording'), which needs whole recordings, but"
             " windows are embedded in chunks: let it transform lazy windows first, and pass what it"
             " returns as source, together with the steps behind it."
         )
-
-
-def _steps(transformer: Any) -> Iterator[Any]:
-    """Yield the steps of a pipeline, and of the pipelines in it; else the transformer itself."""
-    if not isinstance(transformer, Pipeline):
-        yield transformer
-        return
-    for step in transformer.named_steps.values():
-        yield from _steps(step)
 
 
 def _embed_chunk(

@@ -19,7 +19,8 @@ from sklearn.utils import check_array, check_consistent_length
 from .._data._labels import unlabeled_rows
 from .._groups import nan_where_masked
 from .._parameters import check_label
-from ._scoring import MetricScorer, before_last_step, check_one_kind, check_scored
+from .._pipelines import before_last_step
+from ._scoring import MetricScorer, check_one_kind, check_scored
 
 
 def make_cluster_probe(

@@ -19,8 +19,9 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
+from .._pipelines import before_last_step, last_step
 from .._warnings import warn_user
-from ._scoring import before_last_step, last_step, reconstructs
+from ._scoring import reconstructs
 
 _DIVISIONS = 500  # that are compared at a time, which bounds the memory
 _ROUNDING = 1e-7  # by which two relative distances may differ that are equal in theory

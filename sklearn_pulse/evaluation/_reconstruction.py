@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 from .._inputs._recordings import as_windows
-from ._scoring import MetricScorer, before_last_step, reconstructs
+from .._pipelines import before_last_step
+from ._scoring import MetricScorer, reconstructs
 
 
 def reconstruction_scores(

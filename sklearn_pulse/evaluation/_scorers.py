@@ -12,14 +12,8 @@ from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_sco
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from ._scoring import (
-    MetricScorer,
-    before_last_step,
-    check_one_kind,
-    check_scored,
-    labeled_rows,
-    last_step,
-)
+from .._pipelines import before_last_step, last_step
+from ._scoring import MetricScorer, check_one_kind, check_scored, labeled_rows
 
 
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:

@@ -1,4 +1,4 @@
-"""Shared parts of the scores: the last step of a pipeline, rows with labels, and signs."""
+"""Shared parts of the scores: rows with labels, and signs."""
 
 from __future__ import annotations
 
@@ -7,49 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import column_or_1d
 
 from .._data._labels import labeled_mask, unlabeled_rows
 from .._groups import missing_mask
+from .._pipelines import last_step
 
 _SPLIT = "sklearn_pulse.model_selection.LabeledTestSplit"
-
-
-def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Run every step of a fitted pipeline but the last; return their output and the last step.
-
-    So several scores need only one pass through the encoder. An estimator that is not a pipeline
-    is returned unchanged, together with `X`.
-    """
-    while isinstance(pipeline := _working_steps(estimator), Pipeline):
-        if len(pipeline) > 1:
-            X = pipeline[:-1].transform(X)
-        estimator = pipeline[-1]
-    return X, pipeline
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself; nothing is run."""
-    while isinstance(pipeline := _working_steps(estimator), Pipeline):
-        estimator = pipeline[-1]
-    return pipeline
-
-
-def _working_steps(estimator: Any) -> Any:
-    """Return a pipeline, frozen or not, without the steps at its end that do nothing.
-
-    An estimator that is not a pipeline is returned as it is.
-    """
-    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-    if not isinstance(inner, Pipeline):
-        return estimator
-    n_steps = len(inner)
-    while n_steps > 1 and inner.steps[n_steps - 1][1] in ("passthrough", None):
-        n_steps -= 1
-    return inner[:n_steps]
 
 
 def reconstructs(transformer: Any) -> bool:
