@@ -12,6 +12,8 @@ from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_sco
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from .._groups import nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._pipelines import before_last_step, last_step
 from ._scoring import MetricScorer, check_one_kind, check_scored, labeled_rows
 
@@ -229,7 +231,8 @@ def _macro_average(
 ) -> float:
     """Average a binary metric over the classes that occur in `y_true`."""
     labels = check_scored(y_true, "y_true")
-    scores, columns = np.asarray(y_score), np.asarray(classes)
+    scores = np.asarray(nan_where_masked(of_tensor(y_score)))
+    columns = np.asarray(classes)
     if columns.ndim != 1:
         raise ValueError(
             f"classes has shape {columns.shape}, expected one class per column of y_score: pass a"

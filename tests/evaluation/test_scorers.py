@@ -374,3 +374,12 @@ def test_a_missing_label_is_not_scored(metric, labels):
         metric(labels, y_score, classes=[0, 1])
     with pytest.raises(ValueError, match="y_true holds no label"):
         metric([], np.empty((0, 2)), classes=[0, 1])
+
+
+@pytest.mark.parametrize("metric", [macro_auroc, macro_auprc])
+def test_a_masked_score_ranks_no_row(metric):
+    y_score = np.ma.masked_array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], mask=False)
+    assert metric([0, 1, 1], y_score, classes=[0, 1]) == 1.0
+    y_score[1, 1] = np.ma.masked
+    with pytest.raises(ValueError, match="Input y_score contains NaN"):
+        metric([0, 1, 1], y_score, classes=[0, 1])
