@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from sklearn.utils import Bunch
 
 from .._inputs._recordings import as_recordings
 from .._inputs._tables import is_table, refuse_other_frame, table_values
+from .._parameters import is_number
 from .._typing import InputLayout
 from .._warnings import warn_user
 from ._alignment import recording_groups
@@ -252,10 +252,10 @@ def _in_order(names: list[Any]) -> list[Any]:
 
 def _as_whole(value: Any, row: int, name: str) -> int:
     """Return a whole number as an int, floats such as 3.0 included; raise for anything else."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not float(value).is_integer():
+    counts = is_number(value)  # which NumPy's durations do not, whatever their unit
+    if not counts or not float(value).is_integer():
         remedy = f": {_NUMBERED if name == 'recording' else _COUNTED}"
-        if is_number:
+        if counts:
             remedy = f": {_ROUNDED}" if name != "recording" and np.isfinite(value) else ""
         raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}{remedy}.")
     return int(value)

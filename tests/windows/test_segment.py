@@ -173,3 +173,10 @@ def test_channels_that_come_first():
     for layout, recording in (("ntc", ramp(90, 3)), ("nct", ramp(90, 3))):
         with pytest.raises(ValueError, match="as passed.$"):
             segment_windows([recording], [(0, 0, 91, 1)], 30, input_layout=layout)
+
+
+@pytest.mark.parametrize("unit", ["ns", "s", "D"])
+def test_a_duration_is_no_number_of_steps(unit):
+    start, end = np.array([0, 20], dtype=f"m8[{unit}]")
+    with pytest.raises(ValueError, match="segments row 0: start must be an integer, got .*count"):
+        segment_windows([np.zeros((50, 1))], [(0, start, end, "a")], length=8)
