@@ -13,6 +13,11 @@ import torch
 from torch import Tensor, nn
 
 
+def _uniform(shape: tuple[int, ...], x: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw numbers between 0 and 1 in float32, whatever torch's default type is."""
+    return torch.rand(shape, generator=generator, device=x.device, dtype=torch.float32)
+
+
 def _in_type_of(x: Tensor, view: Tensor) -> Tensor:
     """Return a view of windows in their own type of floats, as layers of it need; else as it is."""
     return view.to(x.dtype) if x.is_floating_point() else view
@@ -67,7 +72,7 @@ class Scale(nn.Module):
         Tensor of shape (batch, n_timesteps, n_channels)
             Scaled windows, a new tensor.
         """
-        factor = torch.rand(len(x), 1, 1, generator=generator, device=x.device)
+        factor = _uniform((len(x), 1, 1), x, generator)
         return _in_type_of(x, x * (self.low + (self.high - self.low) * factor))
 
 
@@ -119,7 +124,7 @@ class Jitter(nn.Module):
         Tensor of shape (batch, n_timesteps, n_channels)
             Noisy windows, a new tensor.
         """
-        noise = torch.randn(x.shape, generator=generator, device=x.device)
+        noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=torch.float32)
         std = self.std if unit is None else self.std * unit.view(-1, 1, 1)
         return _in_type_of(x, x + std * noise)
 
@@ -173,5 +178,5 @@ class RandomApply(nn.Module):
         Tensor of shape (batch, n_timesteps, n_channels)
             Windows, some of them augmented; a new tensor.
         """
-        chosen = torch.rand(len(x), generator=generator, device=x.device) < self.p
+        chosen = _uniform((len(x),), x, generator) < self.p
         return torch.where(chosen.view(-1, 1, 1), self.augmentation(x, generator, **kwargs), x)

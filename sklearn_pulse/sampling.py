@@ -429,7 +429,8 @@ def geometric_mask(
     leave = 1.0 / mean_length
     enter = leave * mask_ratio / (1.0 - mask_ratio)
     flip = max(0.0, leave + enter - 1.0)
-    draws = torch.rand(shape, generator=generator, device=generator.device)
+    device = generator.device
+    draws = torch.rand(shape, generator=generator, device=device, dtype=torch.float32)
     masked = draws < enter - flip
     decided = masked | (draws >= 1.0 - (leave - flip))
     decided[:, 0] = True

@@ -39,6 +39,18 @@ def test_a_view_has_the_type_of_the_windows(augmentation, dtype):
     assert augmentation(x.int(), generator(1)).dtype == torch.float32
 
 
+@pytest.mark.parametrize("augmentation", AUGMENTATIONS, ids=repr)
+def test_torchs_default_type_changes_no_view(augmentation):
+    x = torch.ones(50, 8, 2, dtype=torch.float32)
+    expected = augmentation(x, generator())
+    torch.set_default_dtype(torch.float64)
+    try:
+        view = augmentation(x, generator())
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(view, expected)
+
+
 def test_scale_is_one_uniform_factor_a_window():
     x = torch.randn(4000, 3, 2) + 5.0
     factor = Scale(0.5, 1.5)(x, generator()) / x

@@ -134,3 +134,13 @@ def test_runs_that_no_chain_can_have_are_refused(n_timesteps, mask_ratio, mean_l
         geometric_mask((2, n_timesteps, 1), mask_ratio, mean_length, generator())
     assert geometric_mask((2, 9, 1), 0.9, 9.0, generator()).shape == (2, 9, 1)
     assert not geometric_mask((2, 9, 1), 0.0, 3.0, generator()).any()
+
+
+def test_torchs_default_type_changes_no_mask():
+    expected = geometric_mask((4, 50, 2), 0.5, 3.0, generator())
+    torch.set_default_dtype(torch.float64)
+    try:
+        mask = geometric_mask((4, 50, 2), 0.5, 3.0, generator())
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(mask, expected)
