@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_consistent_length
 
 from .._data._labels import unlabeled_rows
 from .._groups import nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_label
 from .._pipelines import before_last_step
 from ._scoring import MetricScorer, check_one_kind, check_scored
@@ -159,7 +160,7 @@ def _cluster(
             )
         labels = labels[labeled]
         check_one_kind(labels.tolist(), "y")
-    embedding = nan_where_masked(embedding)
+    embedding = nan_where_masked(of_tensor(embedding))
     clusters = clone(clusterer).fit_predict(embedding)
     points = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
     points = points - points.mean(axis=0)  # an offset would hide the distances

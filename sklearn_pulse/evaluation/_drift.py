@@ -18,6 +18,7 @@ from sklearn.utils import Bunch, check_array, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_integer, check_real, check_seed
 from .._pipelines import before_last_step, last_step
 from .._warnings import warn_user
@@ -327,7 +328,7 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[Any]:
     """Return a table of finite floats, of one row per window."""
-    values = nan_where_masked(values)
+    values = nan_where_masked(of_tensor(values))
     if np.ndim(values) != 2:
         raise ValueError(
             f"{name} must give one row of numbers per window, got an array of shape"

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn
+import torch
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
@@ -19,6 +20,7 @@ from sklearn_pulse.evaluation import (
     make_cluster_probe,
     make_linear_probe,
 )
+from tests.finetune.tuning import array_api
 
 
 @pytest.fixture
@@ -130,6 +132,16 @@ def test_masked_entries_are_missing(blobs):
     for score in (clustering_scores, *CLUSTERING_SCORERS.values()):
         with pytest.raises(ValueError, match="NaN"):
             score(make_cluster_probe(3), masked, y)
+
+
+@pytest.mark.parametrize("dispatch", [False, pytest.param(True, marks=array_api)])
+def test_embeddings_may_be_a_tensor(blobs, monkeypatch, dispatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    Z, y = blobs
+    expected = clustering_scores(make_cluster_probe(3), Z, y)
+    tensor = torch.tensor(Z, requires_grad=True)
+    with sklearn.config_context(array_api_dispatch=dispatch):
+        assert clustering_scores(make_cluster_probe(3), tensor, y) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_clusters", [1, 90])

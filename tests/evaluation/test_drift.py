@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.decomposition import PCA
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.evaluation import drift_scores, embedding_drift, score_drift
 from sklearn_pulse.preprocessing import WindowScaler
+from tests.finetune.tuning import array_api
 from tests.helpers import SMALL_PULSE, make_windows
 
 X, _ = make_windows(48)
@@ -387,3 +389,16 @@ def test_as_many_permutations_as_divisions_are_all_divisions():
     ]
     assert len(found[0]) == 5
     np.testing.assert_allclose(*(np.sort(distances) for distances in found))
+
+
+@pytest.mark.parametrize("dispatch", [False, pytest.param(True, marks=array_api)])
+def test_embeddings_and_scores_may_be_tensors(monkeypatch, dispatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    rng = np.random.default_rng(0)
+    sets = rng.normal(size=(12, 3)), rng.normal(size=(9, 3))
+    reference, new = (torch.tensor(part, requires_grad=True) for part in sets)
+    with config_context(array_api_dispatch=dispatch):
+        found = embedding_drift(reference, new, random_state=0)
+        shares = score_drift(reference.detach(), new.detach())
+    assert found.distance == embedding_drift(*sets, random_state=0).distance
+    np.testing.assert_array_equal(shares.share_outside, score_drift(*sets).share_outside)
