@@ -220,9 +220,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
 def _as_float32(x: NDArray[Any], name: str) -> NDArray[np.float32]:
     """Cast series; raise if a value is infinite, or beyond the range of float32."""
-    with np.errstate(over="ignore"):  # such a value becomes an infinity
+    with np.errstate(over="ignore", invalid="ignore"):  # such a value becomes an infinity
         x = x.astype(np.float32, copy=False)
-    assert_all_finite(x, allow_nan=True, input_name=name)
+        assert_all_finite(x, allow_nan=True, input_name=name)  # adds up infinities of both signs
     return x
 
 

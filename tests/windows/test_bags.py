@@ -264,3 +264,11 @@ def test_a_refused_refit_leaves_the_first():
         sliding.fit(infinite)
     assert vars(sliding) == before
     assert sliding.transform(np.ones((1, 20, 2))).shape == (1, 4, 5, 2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinities_of_both_signs_are_an_error_without_a_warning():
+    X = np.zeros((2, 20, 1))
+    X[1, 3:5, 0] = 1e300, -np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        SlidingWindows(length=8).fit(X)
