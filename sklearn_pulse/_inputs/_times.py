@@ -298,6 +298,13 @@ def _remedy_of_gap(
             " reset the index if the steps are regular and the times are rounded to more than half"
             " a step, as 700 rows per second are in milliseconds; else reindex it on a regular grid"
         )
+    if 2 * int((steps < (2 - _GAP) * usual).sum()) > n_gaps:  # behind a gap no row is early
+        return (
+            f"{where} comes {step / usual:.3g} steps after the row before, and other rows come"
+            " early: if the times in the index are noisy, interpolate the frame on a regular grid,"
+            " as by frame.reindex(frame.index.union(grid)).interpolate('index', limit=2)"
+            f".reindex(grid), or reset it if {_WRONG}"
+        )
     return (
         "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"
         " no row between its steps is lost (missing steps become NaN, which is masked), since"

@@ -148,6 +148,25 @@ def test_times_rounded_to_more_than_half_a_step_are_not_called_gaps():
         sliding_windows([pd.DataFrame({"x": np.zeros(690)}, index=missing)], 4)
 
 
+def test_noisy_times_are_not_called_gaps():
+    """The nearest rows would leave steps missing though no row is."""
+    seconds = np.arange(800) / 50
+    noise = np.random.default_rng(0).normal(scale=0.2 / 50, size=800)
+    times = pd.Timestamp("2026") + pd.to_timedelta(np.sort(seconds + noise), unit="s")
+    frame = pd.DataFrame({"x": np.sin(seconds), "y": seconds}, index=times)
+    with pytest.raises(ValueError, match=r"early: if .* noisy, interpolate .* or reset") as refused:
+        sliding_windows([frame], 100, sampling_rate=50)
+    grid = pd.date_range(times[0], times[-1], freq="20ms")
+    remedy = re.search(r"as by (frame\.reindex.*reindex\(grid\))", str(refused.value))[1]
+    regular = eval(remedy, {"frame": frame, "grid": grid})
+    assert len(sliding_windows([regular], 100, sampling_rate=50).X) == len(grid) // 100
+    expected = np.interp(grid, times, frame["y"])
+    np.testing.assert_allclose(regular["y"], expected, atol=1e-9)
+    lost = frame.drop(times[300:400])
+    regular = eval(remedy, {"frame": lost, "grid": grid})
+    assert 97 <= regular["y"].isna().sum() <= 99
+
+
 def test_clocks_that_were_set_forward_are_no_gap():
     times = pd.date_range("2026-03-29 00:59:59", periods=100, freq="20ms", tz="UTC")
     local = times.tz_convert("Europe/Berlin")
