@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 _DIVIDERS = (";", "\t")  # which divide the columns of a CSV file where the comma does not
 
+# A number as a CSV file holds it: 1.5 or 1,5, .5, 1,5E-03, 1.234,5 or 1,234.5.
+_GROUPS = r"\d{1,3}(\.\d{3})+,\d*|\d{1,3}(,\d{3})+\.?\d*"
+_NUMBER = re.compile(rf"\s*[+-]?(\d+[.,]?\d*|[.,]\d+|{_GROUPS})(e[+-]?\d+)?\s*", re.IGNORECASE)
+
 
 def is_object_list(X: Any) -> bool:
     """Return whether X is a 1-D array of objects, as which splitters return a list."""
@@ -187,11 +191,13 @@ def refuse_text_column(values: Any, name: str) -> None:
             continue
         entries = values.iloc[:, number] if is_table(values) else values[:, number]
         text = next((x for x in entries if isinstance(x, str) or hasattr(x, "isoformat")), None)
-        if isinstance(text, str) and re.fullmatch(r"\s*[+-]?\d+([.,]\d*)?\s*", text):
-            raise TypeError(
-                f"the column {column!r} of {name} holds the number {text!r} as text: convert it,"
-                f" {_conversion(text, is_table(values))}. If it is a label, pass it as y."
-            )
+        if isinstance(text, str):  # behind marks of missing values, such as "-", may be a number
+            numbers = (x for x in entries if isinstance(x, str) and _NUMBER.fullmatch(x))
+            if (found := next(numbers, None)) is not None:
+                raise TypeError(
+                    f"the column {column!r} of {name} holds the number {found!r} as text: convert"
+                    f" it, {_conversion(found, is_table(values))}. If it is a label, pass it as y."
+                )
         if text is not None:
             raise TypeError(
                 f"the column {column!r} of {name} holds {text!r}, which is no number: make times"
@@ -204,6 +210,9 @@ def _conversion(text: str, is_pandas: bool) -> str:
     """Return how a column of text becomes numbers, one of which the text holds."""
     if not is_pandas:
         return "as by frame.cast({column: polars.Float64})"
+    if "," in text and "." in text:  # the last of them is the decimal one
+        decimal, thousands = (",", ".") if text.rfind(",") > text.rfind(".") else (".", ",")
+        return f"as by pandas.read_csv(path, decimal={decimal!r}, thousands={thousands!r})"
     if "," in text:  # which tells by itself neither that it is a decimal comma, nor that it is not
         return (
             "as by pandas.read_csv(path, decimal=','), or thousands=',' where the comma divides"

@@ -359,7 +359,7 @@ def test_segments_with_two_columns_of_a_name_are_refused():
         segment_windows([np.arange(100.0)], segments, 50)
 
 
-@pytest.mark.parametrize("text", ["1", "-1,5", " 2.25"])
+@pytest.mark.parametrize("text", ["1", "-1,5", " 2.25", ".5", "-1,5E-03", "2.5e3", "1.234,5"])
 def test_numbers_as_text_are_to_be_read_as_numbers(text):
     frame = pd.DataFrame({"x": [text] * 64, "y": np.arange(64.0)})
     with pytest.raises(TypeError, match=r"column 'x'.* holds the number .* as text: convert it"):
@@ -375,6 +375,22 @@ def test_a_comma_may_divide_thousands(tmp_path):
         sliding_windows([pd.read_csv(path)], 32)
     X = sliding_windows([pd.read_csv(path, thousands=",")], 32).X
     np.testing.assert_array_equal(X.ravel(), values)
+
+
+@pytest.mark.parametrize("text", ["1.234,5", "1,234.5"])
+def test_both_marks_in_a_number_tell_which_is_the_decimal_one(text):
+    table = "x;y\n" + f"{text};0\n" * 32
+    with pytest.raises(TypeError, match="as by pandas.read_csv") as refused:
+        sliding_windows([pd.read_csv(io.StringIO(table), sep=";")], 32)
+    marks = dict(re.findall("(decimal|thousands)='(.)'", str(refused.value)))
+    X = sliding_windows([pd.read_csv(io.StringIO(table), sep=";", **marks)], 32).X
+    assert (X[:, :, 0] == 1234.5).all()
+
+
+def test_numbers_may_begin_behind_marks_of_missing_values():
+    frame = pd.read_csv(io.StringIO("x\n" + "--\n" + "0.5\n" * 64))
+    with pytest.raises(TypeError, match=r"holds the number '0\.5' as text.*na_values"):
+        sliding_windows([frame], 32)
 
 
 def test_marks_of_missing_values_are_no_decimal_comma(tmp_path):
