@@ -16,7 +16,7 @@ from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._data._validation import check_windows
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import random_windows, sliding_windows
+from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
 from tests.helpers import SMALL_ENCODER, make_windows, small
 
 X = make_windows()[0]
@@ -409,12 +409,26 @@ def test_a_recording_is_not_taken_for_a_table_of_windows(shape, warns):
 
 
 @pytest.mark.parametrize(
-    "step", [WindowScaler(), Resampler(100, 50), BandpassFilter(None, 20, 100)]
+    "step", [WindowScaler(), Resampler(100, 50), BandpassFilter(None, 20, 100), SlidingWindows(4)]
 )
 def test_a_step_warns_of_a_recording_too(step):
+    """Its remedy is a list, since a recording is filtered and resampled before it is cut."""
     recording = np.random.default_rng(0).normal(size=(5000, 6))
-    with pytest.warns(UserWarning, match=r"one recording of 6 channels"):
+    with pytest.warns(UserWarning, match=r"one recording of 6 channels, pass \[X\]\."):
         step.fit_transform(recording)
+
+
+@pytest.mark.parametrize("as_index", [pd.Index, lambda times: times.astype(str)])
+@pytest.mark.parametrize("estimator", [Resampler(100, 50), StatisticsTransformer()])
+def test_a_short_recording_is_known_by_its_times(estimator, as_index):
+    """A step would otherwise mix the channels without a word."""
+    times = pd.date_range("2026", periods=50, freq="10ms")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 3)), as_index(times))
+    with pytest.warns(UserWarning, match=r"one recording of 3 channels"):
+        estimator.fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator.fit(frame.reset_index(drop=True))
 
 
 def test_a_fit_warns_of_a_recording_and_transform_does_not():

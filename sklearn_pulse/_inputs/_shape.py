@@ -8,6 +8,8 @@ from sklearn.utils.validation import validate_data
 
 from .._warnings import warn_user
 from ._lazy import LazyWindows
+from ._tables import is_table
+from ._times import as_times
 
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
@@ -94,7 +96,13 @@ def check_layout(X: Any, input_layout: str, name: str) -> None:
 
 
 def note_or_compare_shape(
-    estimator: Any, shape: Shape, X: Any, *, input_layout: str, reset: bool
+    estimator: Any,
+    shape: Shape,
+    X: Any,
+    *,
+    input_layout: str,
+    reset: bool,
+    takes_recordings: bool = False,
 ) -> None:
     """Note the shape of the input of `fit`, or compare that of later input with it.
 
@@ -111,6 +119,8 @@ def note_or_compare_shape(
         Order of the last two axes, for messages.
     reset : bool
         True in `fit`.
+    takes_recordings : bool, default=False
+        Whether the estimator takes a list of recordings, for messages.
 
     Raises
     ------
@@ -131,7 +141,7 @@ def note_or_compare_shape(
         return
     _warn_if_transposed(shape, input_layout)
     if shape.is_table:
-        _warn_if_recording(len(X), shape.n_timesteps)
+        _warn_if_recording(X, shape.n_timesteps, takes_recordings)
     note_channels(estimator, shape.n_channels, is_table=shape.is_table)
 
 
@@ -189,12 +199,20 @@ def _warn_if_transposed(shape: Shape, input_layout: str) -> None:
         )
 
 
-def _warn_if_recording(n_rows: int, n_columns: int) -> None:
+def _warn_if_recording(X: Any, n_columns: int, takes_recordings: bool) -> None:
     """Warn of a table that looks like one recording, with a row per time step."""
-    if n_columns <= _SHORT_WINDOW and n_rows >= max(_LONG_TABLE, _LONG_COLUMN * n_columns):
+    n_rows = len(X)
+    times = as_times(X.index) if is_table(X) else None
+    has_times = getattr(getattr(times, "dtype", None), "kind", "") in ("M", "m")
+    fewest = n_columns + 1 if has_times else max(_LONG_TABLE, _LONG_COLUMN * n_columns)
+    if n_columns <= _SHORT_WINDOW and n_rows >= fewest:
+        remedy = (
+            "pass [X]"
+            if takes_recordings
+            else "cut it into windows first: sklearn_pulse.windows.sliding_windows([X], length).X"
+        )
         warn_user(
             f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
-            f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
-            " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
-            " indeed, pass numpy.asarray(X)[:, :, None]."
+            f" {n_columns} time steps. If it is one recording of {n_columns} channels, {remedy}. If"
+            " it is windows indeed, pass numpy.asarray(X)[:, :, None]."
         )

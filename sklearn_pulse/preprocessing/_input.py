@@ -44,7 +44,9 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     windows, frame = _read(X, type(estimator).__name__, estimator.input_layout)
     shape = Shape(windows.n_timesteps, windows.n_channels, windows.is_table)
     layout = estimator.input_layout
-    note_or_compare_shape(estimator, shape, frame, input_layout=layout, reset=reset)
+    note_or_compare_shape(
+        estimator, shape, frame, input_layout=layout, reset=reset, takes_recordings=True
+    )
     rate = estimator._rate_name
     if rate is not None:
         stated = getattr(estimator, rate) if reset else estimator._fitted(rate)

@@ -209,7 +209,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             series = series.swapaxes(1, 2) if layout == "nct" and not is_table else series
             shape = Shape(series.shape[1], series.shape[2], is_table)
             series = _as_float32(series, "X")
-        note_or_compare_shape(self, shape, frame, input_layout=layout, reset=reset)
+        note_or_compare_shape(
+            self, shape, frame, input_layout=layout, reset=reset, takes_recordings=True
+        )
         note_or_compare_names(self, carried_names(X), reset=reset)
         return series
 
