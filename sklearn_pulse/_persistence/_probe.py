@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LARGEST = 2**18  # values of a window that is embedded as a test
+_WIDEST = 2**16  # features of such a window, each of which may cost a call of NumPy
 _ROUNDING = 0.05  # by which embeddings may differ: kernels of a GPU need not repeat their bits
 
 
@@ -15,7 +16,7 @@ def check_embedding(estimator: Any) -> NDArray[Any] | None:
     """Raise unless a fitted transformer embeds a plain test signal as finite numbers.
 
     Finite weights can overflow where they are multiplied. Windows too large to be embedded in
-    passing are left out: `transform` finds what is not finite there.
+    passing, and very wide embeddings, are left out: `transform` finds what is not finite there.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def check_embedding(estimator: Any) -> NDArray[Any] | None:
         If the embedding of the signal is NaN or infinite.
     """
     n_timesteps, n_channels = estimator._probe_length(), estimator.n_channels_in_
-    if n_timesteps * n_channels > _LARGEST:
+    if n_timesteps * n_channels > _LARGEST or estimator._n_features_out > _WIDEST:
         return None
     time = np.arange(n_timesteps, dtype=np.float32)[:, np.newaxis]
     x = np.sin(0.3 * time + np.arange(n_channels, dtype=np.float32))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
+from torch import Tensor
 
 from .._data._windows import Block
 from .._docstrings import complete_docstring
@@ -15,6 +16,7 @@ from .._typing import BagPooling, InputLayout
 from ._base import BaseFeatureTransformer
 from ._channels import channels_first
 
+_MOST_STORED_BINS = 2**20  # of a file, which holds their number alone
 _LANES = 16  # signals that a Fourier transform may compute side by side
 _ROUNDING = float(np.finfo(np.float32).eps)  # share of the values that a speed may be wrong by
 
@@ -97,8 +99,18 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
 
     def _fit_shape(self) -> None:
         longest = max(1, 2 * self.n_timesteps_in_ // 3)  # a lag that no pair has gives zero
-        bins = np.array_split(np.arange(1, longest + 1), min(int(self.max_bins), longest))
-        self.bin_edges_ = np.array([*(lags[0] for lags in bins), longest + 1])
+        n_bins = min(int(self.max_bins), longest)
+        width, n_wider = divmod(longest, n_bins)  # the first bins have one lag more
+        numbers = np.arange(n_bins + 1)
+        self.bin_edges_ = 1 + numbers * width + np.minimum(numbers, n_wider)
+
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
+        if min(self.max_bins, self.n_timesteps_in_) > _MOST_STORED_BINS:
+            raise ValueError(
+                f"max_bins={self.max_bins} bins of windows of {self.n_timesteps_in_} time steps are"
+                f" more than the {_MOST_STORED_BINS} that a file may ask for: fit with fewer bins."
+            )
+        super()._restore(weights)
 
     def _check_input_length(self, n_timesteps: int) -> None:
         longest = int(self.bin_edges_[-1]) - 1

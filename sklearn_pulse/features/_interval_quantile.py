@@ -38,6 +38,16 @@ _SERIES: Mapping[str, Callable[[Series], Series]] = {
 }
 
 
+def _lengths(n_timesteps: int) -> dict[str, int]:
+    """Return the number of steps of each series; none is made, since a file may say any number."""
+    return {
+        "signal": n_timesteps,
+        "difference": max(n_timesteps - 1, 1),
+        "second_difference": max(n_timesteps - 2, 1),
+        "amplitude": n_timesteps // 2 + 1,
+    }
+
+
 @complete_docstring
 class IntervalQuantileTransformer(BaseFeatureTransformer):
     """Quantiles of each channel, of its differences and of its spectrum, on dyadic intervals.
@@ -118,10 +128,8 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
 
     def _fit_shape(self) -> None:
         self._standardizes = bool(self.standardize)
-        shortest = np.zeros((1, 1, self.n_timesteps_in_))
         self.n_quantiles_ = {}
-        for name, series in _SERIES.items():
-            n_steps = series(shortest).shape[-1]
+        for name, n_steps in _lengths(self.n_timesteps_in_).items():
             n_levels = min(int(self.depth), n_steps.bit_length())  # those with a step per interval
             self.n_quantiles_[name] = [
                 1 + ((n_steps >> level) - 1) // _STEPS_PER_QUANTILE for level in range(n_levels)

@@ -7,7 +7,7 @@ from tests.hostile import chains, models, pickles, recordings, records, tensors 
 
 
 def prepare(whole):
-    """Make what many attacks spoil, before processes are forked; PULSE alone unless `whole`."""
-    models.prepare(models.CLASSES if whole else ["pulse"])
+    """Make what many attacks spoil, before processes are forked; few models unless `whole`."""
+    models.prepare(models.CLASSES if whole else models.QUICK)
     chains.prepare()
     tensors.prepare()

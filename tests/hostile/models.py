@@ -21,7 +21,12 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
-from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
+from sklearn_pulse.features import (
+    AutocorrelationTransformer,
+    HydraTransformer,
+    IntervalQuantileTransformer,
+    RandomConvolutionTransformer,
+)
 from tests.helpers import accepted, make_windows, small
 from tests.hostile.records import Bomb
 from tests.hostile.registry import attack, loader
@@ -39,7 +44,10 @@ CLASSES = {
     "cross-prediction": CrossPredictionTransformer,
     "hydra": HydraTransformer,
     "fine-tuned": FineTuneClassifier,
+    "autocorrelation": AutocorrelationTransformer,
+    "quantiles": IntervalQuantileTransformer,
 }
+QUICK = ("pulse", "autocorrelation", "quantiles")
 _SAVED: dict[str, Path] = {}
 
 
@@ -144,6 +152,18 @@ for name, (kind, attributes) in ATTRIBUTES.items():
 
 attack("from_pretrained", "long windows of convolutions", harmless=works)(
     configured("convolutions", fitted__n_timesteps_in_=10**18)
+)
+attack("from_pretrained", "long windows of quantiles", harmless=lambda model: True)(
+    configured("quantiles", fitted__n_timesteps_in_=10**18)
+)
+attack("from_pretrained", "a million intervals", harmless=lambda model: True)(
+    configured("quantiles", parameters__depth=18, fitted__n_timesteps_in_=2**17)
+)
+attack("from_pretrained", "long windows of autocorrelations", harmless=lambda model: True)(
+    configured("autocorrelation", fitted__n_timesteps_in_=10**18)
+)
+attack("from_pretrained", "a billion bins of autocorrelations")(
+    configured("autocorrelation", parameters__max_bins=10**9, fitted__n_timesteps_in_=10**18)
 )
 attack("from_pretrained", "windows without end", harmless=works)(
     configured("pulse", fitted__n_timesteps_in_=10**18)
