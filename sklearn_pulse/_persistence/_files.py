@@ -190,6 +190,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
+        with contextlib.suppress(FileNotFoundError):  # a private folder stays private
+            shutil.copymode(folder, partial)
         _swap(partial, folder, earlier)
     except OSError as error:
         if error.errno is None or error.filename is not None:

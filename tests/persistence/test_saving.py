@@ -69,6 +69,18 @@ def test_others_may_read_it_as_the_umask_says(fitted, tmp_path):
         assert stat.S_IMODE((tmp_path / "model" / file).stat().st_mode) == 0o644
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize("content", ["nothing", "a model"])
+def test_a_private_folder_stays_private(fitted, tmp_path, content):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    if content == "a model":
+        fitted.save_pretrained(folder)
+    folder.chmod(0o700)
+    fitted.save_pretrained(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
 def test_the_versions_are_stored(fitted, tmp_path):
     import sklearn
 
