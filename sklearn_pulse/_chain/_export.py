@@ -33,8 +33,8 @@ def export(
     """Write the computation of a fitted chain as one graph, for programs without Python.
 
     The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last, in
-    batches of every size and, as far as the method allows, of every length. NaN is missing, as in
-    `transform`. Before the file is written, its results are compared with those of the chain.
+    batches of one window or more and, as far as the method allows, of every length. NaN is missing,
+    as in `transform`. Before the file is written, its results are compared with those of the chain.
 
     Parameters
     ----------

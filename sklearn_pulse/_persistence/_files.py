@@ -106,9 +106,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read the configuration of a model; raise unless it is intact and of a known format."""
     path = folder / CONFIG
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {folder}: pass a folder that save_pretrained has written."
-        )
+        remedy = "pass a folder that save_pretrained has written"
+        if kept := _kept(folder):
+            remedy = f"a save was interrupted, and its earlier model lies in {kept[0]}. Rename that"
+        raise FileNotFoundError(f"there is no folder {folder}: {remedy}.")
     config = _parse(path)
     version = config.get("format_version")
     if version != FORMAT_VERSION:
@@ -248,9 +249,13 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 def _is_between(folder: Path) -> bool:
     """Return whether a folder is missing while another one takes its place."""
+    return not folder.exists() and bool(_kept(folder))
+
+
+def _kept(folder: Path) -> list[Path]:
+    """Return the folders in which a model makes room for another one of its name."""
     folder = Path(os.path.abspath(folder))
-    pattern = f".{glob.escape(folder.name[:32])}.*.earlier"
-    return not folder.exists() and any(folder.parent.glob(pattern))
+    return sorted(folder.parent.glob(f".{glob.escape(folder.name[:32])}.*.earlier"))
 
 
 def _parse(path: Path) -> dict[str, Any]:

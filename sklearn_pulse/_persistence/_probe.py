@@ -71,6 +71,12 @@ def check_alike(estimator: Any, loaded: Any) -> None:
     ours, theirs = check_embedding(estimator), check_embedding(loaded)
     if ours is None or theirs is None:
         return
+    if ours.dtype != theirs.dtype:
+        raise ValueError(
+            f"what was read back embeds in {theirs.dtype}, and not in {ours.dtype}: a number of"
+            " NumPy that fit has kept comes back as one of Python. Keep it as an array, or let"
+            " transform cast what it returns."
+        )
     if np.abs(ours - theirs).max(initial=0.0) > _ROUNDING * np.abs(ours).max(initial=0.0):
         raise ValueError(
             "what was read back embeds a plain sine as other numbers, so it embeds by something"

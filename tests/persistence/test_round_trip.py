@@ -229,6 +229,34 @@ class TiedTransformer(RandomEncoderTransformer):
         return {"embedding_dim": self.embedding_dim}
 
 
+class ScaledTransformer(RandomEncoderTransformer):
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.spread_ = self.kept(super().transform(X).std(dtype=np.float64))
+        return self
+
+    def transform(self, X):
+        return super().transform(X) / (self.spread_ if hasattr(self, "spread_") else 1.0)
+
+    def kept(self, spread):
+        return spread
+
+
+class ScaledByArrayTransformer(ScaledTransformer):
+    def kept(self, spread):
+        return np.array([spread])
+
+
+def test_a_number_of_numpy_does_not_change_the_type_of_the_embedding(tmp_path):
+    """Beside float32, a float64 of NumPy counts, and a float of Python does not."""
+    scaled = ScaledTransformer(**SMALL_ENCODER, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="embeds in float32, and not in float64.*as an array"):
+        scaled.save_pretrained(tmp_path / "number")
+    by_array = ScaledByArrayTransformer(**SMALL_ENCODER, random_state=0).fit(X)
+    restored = through(by_array, tmp_path)
+    np.testing.assert_array_equal(restored.transform(X), by_array.transform(X), strict=True)
+
+
 def test_tied_weights_buffers_and_other_attributes(tmp_path):
     fitted = TiedTransformer(**SMALL_ENCODER, random_state=0).fit(X)
     restored = through(fitted, tmp_path)

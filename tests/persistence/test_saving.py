@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import stat
 from functools import partial
 
@@ -386,6 +387,16 @@ def test_a_folder_is_read_while_another_takes_its_place(fitted, tmp_path, monkey
     monkeypatch.setattr(_files.time, "sleep", lambda _: os.rename(away, folder))
     restored = _load.load(PulseTransformer, folder, "cpu")
     np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_where_a_killed_save_has_left_the_earlier_model_is_said(fitted, tmp_path):
+    folder, away = tmp_path / "model", tmp_path / ".model.0.earlier"
+    fitted.save_pretrained(folder)
+    os.rename(folder, away)
+    with pytest.raises(FileNotFoundError, match="was interrupted, .* lies in (.*). Rename") as told:
+        PulseTransformer.from_pretrained(folder)
+    os.rename(re.search("lies in (.*). Rename", str(told.value))[1], folder)
+    PulseTransformer.from_pretrained(folder)
 
 
 def test_another_process_saves_a_chain_while_it_is_read(fitted, tmp_path, monkeypatch):
