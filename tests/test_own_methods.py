@@ -228,3 +228,15 @@ def test_betas_of_an_optimiser_without_them():
     mine = method(_optimizer=torch.optim.SGD, betas=(0.9, 0.99), schedule="constant")
     with pytest.raises(ValueError, match="betas=.* but SGD has none: set betas to None"):
         mine(**TINY).fit(X)
+
+
+class Detaches(DenoisedMean):
+    """Returns a loss that no weight can be trained by."""
+
+    def forward(self, x, observed=None):
+        return super().forward(x, observed).detach()
+
+
+def test_a_loss_without_a_gradient_is_not_blamed_on_frozen_weights():
+    with pytest.raises(TypeError, match="Detaches returns a loss without a gradient, .* none"):
+        method(Detaches)(**TINY).fit(X)

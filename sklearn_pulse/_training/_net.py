@@ -235,6 +235,12 @@ class SSLNet(NeuralNet):
         with self._divided():  # in the backward pass too, which may compute activations again
             loss = self._loss(batch, self._gradients or self.module_)
             if not loss.requires_grad:
+                if all(weight.requires_grad for weight in self.module_.parameters()):
+                    raise TypeError(
+                        f"{type(self.module_).__name__} returns a loss without a gradient, though"
+                        " none of its weights is frozen: compute the loss from the weights, and"
+                        " leave out .detach(), .item() and torch.no_grad()."
+                    )
                 raise ValueError(
                     "every weight that the loss depends on is frozen in epoch"
                     f" {len(self.history)}, so that there is nothing to train: let callbacks, such"
