@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from ..evaluation import drift_scores, embedding_drift, score_drift
-from ._style import add_legend, axes_or_new, distinct_colors, name_channels, new_axes
+from ._style import add_legend, distinct_colors, drawing, drawing_panels, name_channels
 
 
 class DriftDisplay:
@@ -203,31 +203,34 @@ class DriftDisplay:
         Raises
         ------
         TypeError
-            If `ax` holds something else than Axes, or `channel_names` is no list of names.
+            If `ax` holds something else than Axes, `channel_names` is no list of names, or the
+            display holds something else than the results of the functions.
         ValueError
             If the display holds nothing to draw, or the number of axes or of names does not fit.
         """
         panels: list[Callable[[Any], None]] = []
         names: list[str] = []
         if self.embedding is not None:
+            _check_result("embedding", self.embedding, "embedding_drift", "null_distances")
             panels.append(self._draw_null)
         if self.scores is not None:  # the names may raise, so they come before a figure is made
+            _check_result("scores", self.scores, "score_drift", "share_outside")
             names = name_channels(len(self.scores.share_outside), self.channel_names)
             panels.append(partial(self._draw_bars, names=names))
         if not panels:
             raise ValueError("embedding and scores are None: pass one of them to draw it.")
-        if ax is None and len(panels) == 1:
-            axes = np.ravel(axes_or_new(None))  # of the size of a scikit-learn display
-        else:
-            axes = new_axes(ax, 1, len(panels), "panels")
-        for draw, panel in zip(panels, axes, strict=True):
-            draw(panel)
-        title = self.name if name is None else name
-        if title is not None:
-            axes[0].set_title(title)
-        self.axes_, self.figure_ = axes, axes[0].figure
-        if ax is None:
-            self._widen(len(names))
+        single = ax is None and len(panels) == 1  # of the size of a scikit-learn display
+        opened = drawing(None) if single else drawing_panels(ax, 1, len(panels), "panels")
+        with opened as axes:
+            axes = np.ravel(axes)
+            for draw, panel in zip(panels, axes, strict=True):
+                draw(panel)
+            title = self.name if name is None else name
+            if title is not None:
+                axes[0].set_title(title)
+            self.axes_, self.figure_ = axes, axes[0].figure
+            if ax is None:
+                self._widen(len(names))
         return self
 
     def _widen(self, n_channels: int) -> None:
@@ -273,6 +276,19 @@ class DriftDisplay:
         ax.set_yticks(np.linspace(0, 1, 6))
         _leave_room(ax)
         add_legend(ax, loc="upper center")
+
+
+def _check_result(name: str, result: Any, function: str, key: str) -> None:
+    """Raise a TypeError unless a result has the numbers that a function of drift gives."""
+    if hasattr(result, key):
+        return
+    remedy = "pass what this function returns"
+    if hasattr(result, "embedding") and hasattr(result, "scores"):
+        remedy = "of the result of drift_scores, pass its embedding and its scores"
+    raise TypeError(
+        f"{name} must be the result of sklearn_pulse.evaluation.{function}, got"
+        f" {type(result).__name__} without {key}: {remedy}."
+    )
 
 
 def _turned(names: list[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from .._groups import missing_mask, nan_where_masked
 from .._parameters import check_label, check_option, check_seed
 from ._style import (
     add_legend,
+    check_numbers,
     check_offers,
     class_names,
     distinct_colors,
@@ -25,6 +26,7 @@ from ._style import (
     drawing,
     is_color,
     legend_entry,
+    list_of_names,
     with_style,
 )
 
@@ -212,11 +214,7 @@ class EmbeddingDisplay:
             ensure_min_features=2,
             input_name="embedding",
         )
-        labels = None if y is None else _labels(y)
-        if labels is not None and len(labels) != len(points):
-            raise ValueError(
-                f"y has {len(labels)} labels for {len(points)} embeddings: pass one label for each"
-            )
+        labels = _checked_labels(y, len(points))
         project = _pca if method == "pca" else _tsne
         coordinates, axis_names = project(points, random_state)
         display = cls(
@@ -253,14 +251,25 @@ class EmbeddingDisplay:
         Raises
         ------
         TypeError
-            If the labels of `y` have no order, `target_names` is no list of names, or `ax` is
-            something else than one Axes.
+            If the labels of `y` have no order, `target_names` or `axis_names` is no list of names,
+            or `ax` is something else than one Axes.
         ValueError
-            If `y` or `target_names` cannot be drawn, as in :meth:`from_embedding`, if continuous
-            values and `scatter_kw` both colour the points, or if `alpha` is not one number.
+            If `coordinates` has another shape, if `y` or `target_names` cannot be drawn, as in
+            :meth:`from_embedding`, if there are not two `axis_names`, if continuous values and
+            `scatter_kw` both colour the points, or if `alpha` is not one number.
         """
-        continuous = self.y is not None and _is_continuous(self.y)
-        crowded = len(self.coordinates) > _MANY_POINTS
+        points = check_numbers("coordinates", self.coordinates, 2, "(n_samples, 2)")
+        if points.shape[1] != 2:
+            raise ValueError(
+                f"coordinates has {points.shape[1]} columns: pass the two to draw, or all of them"
+                " to EmbeddingDisplay.from_embedding, which projects them to two."
+            )
+        y = _checked_labels(self.y, len(points))
+        axis_names = list_of_names("axis_names", self.axis_names)
+        if len(axis_names) != 2:
+            raise ValueError(f"axis_names holds {len(axis_names)} names: pass two, ('1', '2').")
+        continuous = y is not None and _is_continuous(y)
+        crowded = len(points) > _MANY_POINTS
         own = {"s": 18, "alpha": 0.3 if crowded else 0.8, "linewidth": 0}
         # May raise, so it comes before a figure is made.
         style = with_style("points", own, scatter_kw)
@@ -270,48 +279,38 @@ class EmbeddingDisplay:
             raise ValueError(
                 "The continuous values of y colour the points: leave out c and color, or y."
             )
-        groups = self._values() if continuous else self._groups()
+        groups = self._groups(y) if y is None or not continuous else self._values(y)
         if "c" in style:  # matplotlib takes c or color, not both
             groups = [(rows, {**drawn, "color": None}) for rows, drawn in groups]
-        has_legend = self.y is not None and not continuous
+        has_legend = y is not None and not continuous
         # Points fill the plane, so on a new figure the legend stands beside them.
         beside = ax is None
         with drawing(ax, n_beside=len(groups) if has_legend else 0) as ax:
             self.collections_ = [
-                ax.scatter(*self.coordinates[rows].T, **(drawn | self._of_rows(style, rows)))
+                ax.scatter(*points[rows].T, **(drawn | _of_rows(style, rows, len(points))))
                 for rows, drawn in groups
             ]
-        self.colorbar_ = None
-        if continuous:
-            self.colorbar_ = ax.figure.colorbar(self.collections_[-1], ax=ax, label=self.y_name)
-            self.colorbar_.solids.set_alpha(1)  # faint points would make a faint scale
-            if len(groups) > 1:
-                add_legend(ax)
-        elif has_legend:
-            add_legend(ax, beside=beside, markerscale=1.5, title=self.y_name)
-        ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        title = self.name if name is None else name
-        if title is not None:
-            ax.set_title(title)
+            self.colorbar_ = None
+            if continuous:
+                self.colorbar_ = ax.figure.colorbar(self.collections_[-1], ax=ax, label=self.y_name)
+                self.colorbar_.solids.set_alpha(1)  # faint points would make a faint scale
+                if len(groups) > 1:
+                    add_legend(ax)
+            elif has_legend:
+                add_legend(ax, beside=beside, markerscale=1.5, title=self.y_name)
+            ax.set(xlabel=axis_names[0], ylabel=axis_names[1])
+            title = self.name if name is None else name
+            if title is not None:
+                ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _of_rows(self, style: dict[str, Any], rows: Any) -> dict[str, Any]:
-        """Return the keywords for some points; a value per point is cut to these points."""
-        n_points = len(self.coordinates)
-        return {
-            name: np.asarray(value)[rows]
-            if np.ndim(value) and len(value) == n_points and not is_color(value)
-            else value
-            for name, value in style.items()
-        }
-
-    def _groups(self) -> list[tuple[Any, dict[str, Any]]]:
+    def _groups(self, y: NDArray[Any] | None) -> list[tuple[Any, dict[str, Any]]]:
         """Return groups of samples that look alike: their rows, and keywords for the points."""
-        if self.y is None:
+        if y is None:
             return [(slice(None), {})]
-        labeled = labeled_mask(self.y, self.unlabeled_label, "EmbeddingDisplay", allow_missing=True)
-        classes = _sorted_classes(self.y[labeled])
+        labeled = labeled_mask(y, self.unlabeled_label, "EmbeddingDisplay", allow_missing=True)
+        classes = _sorted_classes(y[labeled])
         names, places = class_names(classes, self.target_names)
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not labeled.all():
@@ -320,24 +319,33 @@ class EmbeddingDisplay:
         colors, markers = distinct_colors(len(names)), distinct_markers(len(names))
         for label, place in zip(classes, places, strict=True):
             style = {"color": colors[place], "marker": markers[place]}
-            drawn.append((self.y == label, style | {"label": legend_entry(names[place])}))
+            drawn.append((y == label, style | {"label": legend_entry(names[place])}))
         return drawn
 
-    def _values(self) -> list[tuple[Any, dict[str, Any]]]:
+    def _values(self, y: NDArray[Any]) -> list[tuple[Any, dict[str, Any]]]:
         """Return the samples without a continuous value, if any, and those with one."""
-        assert self.y is not None
         if self.target_names is not None:
             raise ValueError(
                 "target_names names classes, but y holds continuous values: leave target_names"
                 " out, or pass integer labels."
             )
-        known = ~np.isnan(self.y)
-        if np.isinf(self.y).any():
+        known = ~np.isnan(y)
+        if np.isinf(y).any():
             raise ValueError("y holds an infinity: pass finite values, NaN if unknown.")
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not known.all():
             drawn.append((~known, {"color": "0.7", "label": "unknown"}))
-        return [*drawn, (known, {"c": self.y[known], "cmap": "viridis"})]
+        return [*drawn, (known, {"c": y[known], "cmap": "viridis"})]
+
+
+def _of_rows(style: dict[str, Any], rows: Any, n_points: int) -> dict[str, Any]:
+    """Return the keywords for some points; a value per point is cut to these points."""
+    return {
+        name: np.asarray(value)[rows]
+        if np.ndim(value) and len(value) == n_points and not is_color(value)
+        else value
+        for name, value in style.items()
+    }
 
 
 def _is_continuous(y: NDArray[Any]) -> bool:
@@ -348,6 +356,16 @@ def _is_continuous(y: NDArray[Any]) -> bool:
     if np.isinf(known).any():  # an infinity is no class, and `_values` refuses it
         return True
     return bool((known != np.round(known)).any()) or len(np.unique(known)) > _MANY_VALUES
+
+
+def _checked_labels(y: ArrayLike | None, n_samples: int) -> NDArray[Any] | None:
+    """Return labels as a flat array, None without any; raise unless each sample has one."""
+    labels = None if y is None else _labels(y)
+    if labels is not None and len(labels) != n_samples:
+        raise ValueError(
+            f"y has {len(labels)} labels for {n_samples} embeddings: pass one label for each"
+        )
+    return labels
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from ._style import (
     add_legend,
     axes_or_new,
     distinct_colors,
+    drawing,
     legend_entry,
     with_style,
 )
@@ -293,11 +294,6 @@ class LabelEfficiencyDisplay:
             scores have another shape or are no numbers.
         """
         values, of_groups = check_amounts(fractions, n_groups)
-        if majority_score is not None and not is_number(majority_score):
-            raise TypeError(
-                f"majority_score must be a number or None, got {majority_score!r}; pass for example"
-                " majority_score=0.5"
-            )
         display = cls(
             _check_scores(scores, len(values)),
             None if of_groups else values,
@@ -339,32 +335,35 @@ class LabelEfficiencyDisplay:
         Raises
         ------
         TypeError
-            If `points` is not True or False, or `ax` is something else than one Axes.
+            If `points` is not True or False, `ax` is something else than one Axes, or an amount or
+            `majority_score` is not a number.
         ValueError
-            If `band` is unknown.
+            If `band` is unknown, or the display holds what :meth:`from_scores` refuses.
         """
         line_kw = _check_look(ax, band=band, points=points, **line_kw)
-        n_entries = len(self.scores) + (self.majority_score is not None)
-        ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
         amounts = check_amounts(self.fractions, self.n_groups).values
-        self.lines_: list[Any] = []
-        self.bands_: list[Any] = []
-        self.points_: list[Any] = []
-        before = [line for line in ax.get_lines() if line.get_label() != _MAJORITY]
-        colors = distinct_colors(len(before) + len(self.scores))
-        for number, (name, scores) in enumerate(self.scores.items(), len(before)):
-            style = {
-                "color": colors[number],
-                "marker": MARKERS[number % len(MARKERS)],
-                "label": legend_entry(name),
-            }
-            self._draw_curve(ax, amounts, scores, band, points, style | line_kw)
-        self.majority_line_ = None if self.majority_score is None else self._majority_line(ax)
-        earlier = [line.get_xdata() for line in before if line.get_marker() in MARKERS]
-        self._label_axes(ax, np.unique(np.concatenate([amounts, *earlier])))
-        titles = ax.get_legend().get_title().get_text().splitlines() if ax.get_legend() else []
-        titles = list(dict.fromkeys([*titles, self._legend_title(band)]))
-        add_legend(ax, title="\n".join(titles), title_fontsize="small")
+        by_method = _check_scores(self.scores, len(amounts))
+        _check_majority(self.majority_score)
+        n_entries = len(by_method) + (self.majority_score is not None)
+        with drawing(ax, n_beside=n_entries if n_entries > CROWDED else 0) as ax:
+            self.lines_: list[Any] = []
+            self.bands_: list[Any] = []
+            self.points_: list[Any] = []
+            before = [line for line in ax.get_lines() if line.get_label() != _MAJORITY]
+            colors = distinct_colors(len(before) + len(by_method))
+            for number, (name, scores) in enumerate(by_method.items(), len(before)):
+                style = {
+                    "color": colors[number],
+                    "marker": MARKERS[number % len(MARKERS)],
+                    "label": legend_entry(name),
+                }
+                self._draw_curve(ax, amounts, scores, band, points, style | line_kw)
+            self.majority_line_ = None if self.majority_score is None else self._majority_line(ax)
+            earlier = [line.get_xdata() for line in before if line.get_marker() in MARKERS]
+            self._label_axes(ax, np.unique(np.concatenate([amounts, *earlier])))
+            titles = ax.get_legend().get_title().get_text().splitlines() if ax.get_legend() else []
+            titles = list(dict.fromkeys([*titles, _legend_title(by_method, band)]))
+            add_legend(ax, title="\n".join(titles), title_fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -407,19 +406,6 @@ class LabelEfficiencyDisplay:
         ax.set_xticks([], minor=True)
         ax.set(xlabel=label, ylabel=self.score_name)
 
-    def _legend_title(self, band: str) -> str:
-        """Return a title that explains lines and bands, and counts the repeats."""
-        finite = [np.isfinite(scores).sum(axis=1) for scores in self.scores.values()]
-        repeats = set(np.concatenate(finite).tolist())
-        if len(repeats) > 1:
-            repeats.discard(0)  # an amount without a score has no point
-        count = str(min(repeats))
-        if len(repeats) > 1:
-            count += f" to {max(repeats)}"
-        if repeats == {1}:
-            return "one run each"
-        return f"mean{_BANDS[band]} of {count} runs"
-
 
 def _check_look(
     ax: Any, *, band: Any = "std", points: Any = True, **line_kw: Any
@@ -430,6 +416,29 @@ def _check_look(
     if ax is not None:
         axes_or_new(ax)
     return with_style("line", {"markersize": 5}, line_kw)
+
+
+def _legend_title(by_method: Mapping[str, NDArray[np.floating]], band: str) -> str:
+    """Return a title that explains lines and bands, and counts the repeats."""
+    finite = [np.isfinite(scores).sum(axis=1) for scores in by_method.values()]
+    repeats = set(np.concatenate(finite).tolist())
+    if len(repeats) > 1:
+        repeats.discard(0)  # an amount without a score has no point
+    count = str(min(repeats))
+    if len(repeats) > 1:
+        count += f" to {max(repeats)}"
+    if repeats == {1}:
+        return "one run each"
+    return f"mean{_BANDS[band]} of {count} runs"
+
+
+def _check_majority(score: Any) -> None:
+    """Raise unless the score of the majority class is a number or None."""
+    if score is not None and not is_number(score):
+        raise TypeError(
+            f"majority_score must be a number or None, got {score!r}; pass for example"
+            " majority_score=0.5"
+        )
 
 
 def _check_scores(

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import check_offers, distinct_colors, drawing
+from .._parameters import check_mapping
+from ._style import check_numbers, check_offers, distinct_colors, drawing
 
 
 class PredictabilityDisplay:
@@ -115,27 +116,32 @@ class PredictabilityDisplay:
         Raises
         ------
         TypeError
-            If `ax` is something else than one Axes.
+            If `ax` is something else than one Axes, `blocks` is no mapping, or `directions` no
+            array.
+        ValueError
+            If `blocks` is empty, or `blocks` or `directions` holds something else than numbers.
         """
-        directions: NDArray[Any] = np.asarray(self.directions)
-        first = len(self.blocks) + 1  # a gap between blocks and directions
+        check_mapping("blocks", self.blocks, "R2 by block", "{'statistics': 0.5}")
+        heights = check_numbers("blocks", list(self.blocks.values()), 1, "(n_blocks,)")
+        directions = check_numbers("directions", self.directions, 1, "(n_directions,)")
+        first = len(heights) + 1  # a gap between blocks and directions
         places = np.arange(first, first + len(directions))
         of_blocks, of_directions = ({"color": color} | bar_kw for color in distinct_colors(2))
-        with drawing(ax) as self.ax_:
+        with drawing(ax) as ax:
             self.bars_ = [
-                self.ax_.bar(range(len(self.blocks)), list(self.blocks.values()), **of_blocks),
-                self.ax_.bar(places, directions, **of_directions),
+                ax.bar(range(len(heights)), heights, **of_blocks),
+                ax.bar(places, directions, **of_directions),
             ]
-        self.figure_ = self.ax_.figure
-        ends = sorted({1, len(directions)}) if len(directions) else []
-        named = [*self.blocks, *(f"direction {i}" for i in ends)]
-        ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]
-        self.ax_.set_xticks(ticks, named, rotation=90)
-        # The colour of the text is visible on dark axes too.
-        self.ax_.axhline(0.0, color=self.ax_.yaxis.label.get_color(), linewidth=0.8)
-        self.ax_.set_ylabel("share predicted by the other view (R2)")
-        self.ax_.set_ylim(min(-0.05, self.ax_.dataLim.y0), 1.0)  # other bars may be on the axes
-        title = self.name if name is None else name
-        if title is not None:
-            self.ax_.set_title(title)
+            ends = sorted({1, len(directions)}) if len(directions) else []
+            named = [*self.blocks, *(f"direction {i}" for i in ends)]
+            ticks = [*range(len(heights)), *(places[i - 1] for i in ends)]
+            ax.set_xticks(ticks, named, rotation=90)
+            # The colour of the text is visible on dark axes too.
+            ax.axhline(0.0, color=ax.yaxis.label.get_color(), linewidth=0.8)
+            ax.set_ylabel("share predicted by the other view (R2)")
+            ax.set_ylim(min(-0.05, ax.dataLim.y0), 1.0)  # other bars may be on the axes
+            title = self.name if name is None else name
+            if title is not None:
+                ax.set_title(title)
+        self.ax_, self.figure_ = ax, ax.figure
         return self

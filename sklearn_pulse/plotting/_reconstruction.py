@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
 from .._parameters import check_integer
-from ._style import check_offers, distinct_colors, name_channels, new_axes
+from ._style import (
+    check_numbers,
+    check_offers,
+    distinct_colors,
+    drawing_panels,
+    name_channels,
+)
 
 
 class ReconstructionDisplay:
@@ -159,45 +165,75 @@ class ReconstructionDisplay:
         Raises
         ------
         TypeError
-            If `axes` holds something else than Axes, or `channel_names` is no list of names.
+            If `axes` holds something else than Axes, `channel_names` is no list of names, or
+            `predictions` is no dictionary of arrays by step.
         ValueError
-            If the number of axes or of names is not that of the channels.
+            If the number of axes or of names is not that of the channels, `signal` is no array of
+            steps and channels, or a prediction has another shape than it.
         """
-        n_channels = self.signal.shape[1]
-        names = name_channels(n_channels, self.channel_names)
+        signal, drawn = self._checked()
+        names = name_channels(signal.shape[1], self.channel_names)
         # The reconstruction of a window that begins with missing steps starts at its first step.
-        first = int(np.isfinite(self.signal).all(1).argmax())
+        first = int(np.isfinite(signal).all(1).argmax())
         # Long names of neighbours would run into each other; a new figure makes room beside.
         is_new = axes is None
         beside = {"rotation": 0, "ha": "right", "va": "center"} if is_new else {}
-        axes = new_axes(axes, n_channels, 1, "channels")
-        drawn = sorted(self.predictions.items())
-        for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
-            ax.plot(self.signal[:, channel], color="0.6", label="signal")
-            for (start, prediction), color in zip(drawn, distinct_colors(len(drawn)), strict=True):
-                name = "full window" if start == first else f"crop from step {start}"
-                ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
-                ax.axvline(start, color=color, lw=0.6, ls=":")
-            ax.set_ylabel(channel_name, **beside)
-        if is_new:  # wider than the axes; above, it would hide a title
-            handles, labels = axes[0].get_legend_handles_labels()
-            axes[0].figure.legend(
-                handles,
-                labels,
-                frameon=False,
-                ncols=3,
-                fontsize="small",
-                loc="outside lower center",
-            )
-        else:
-            axes[0].legend(
-                frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
-            )
-        axes[-1].set_xlabel("time step")
-        self.axes_, self.figure_ = axes, axes[0].figure
-        if is_new:
-            self.figure_.align_ylabels(axes)
+        colors = distinct_colors(len(drawn))
+        with drawing_panels(axes, signal.shape[1], 1, "channels") as axes:
+            for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
+                ax.plot(signal[:, channel], color="0.6", label="signal")
+                for (start, prediction), color in zip(drawn, colors, strict=True):
+                    name = "full window" if start == first else f"crop from step {start}"
+                    ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
+                    ax.axvline(start, color=color, lw=0.6, ls=":")
+                ax.set_ylabel(channel_name, **beside)
+            if is_new:  # wider than the axes; above, it would hide a title
+                handles, labels = axes[0].get_legend_handles_labels()
+                axes[0].figure.legend(
+                    handles,
+                    labels,
+                    frameon=False,
+                    ncols=3,
+                    fontsize="small",
+                    loc="outside lower center",
+                )
+            else:
+                axes[0].legend(
+                    frameon=False,
+                    ncols=3,
+                    fontsize="small",
+                    loc="lower left",
+                    bbox_to_anchor=(0, 1),
+                )
+            axes[-1].set_xlabel("time step")
+            self.axes_, self.figure_ = axes, axes[0].figure
+            if is_new:
+                self.figure_.align_ylabels(axes)
         return self
+
+    def _checked(self) -> tuple[NDArray[Any], list[tuple[int, NDArray[Any]]]]:
+        """Return the window, and its predictions by start; raise unless they can be drawn."""
+        shape = "(n_timesteps, n_channels)"
+        signal = check_numbers("signal", self.signal, 2, shape)
+        if not signal.size:
+            raise ValueError(f"signal has shape {signal.shape}: pass an array of shape {shape}.")
+        if not isinstance(self.predictions, Mapping):
+            raise TypeError(
+                "predictions must be a dictionary of arrays by start of the crop, got"
+                f" {type(self.predictions).__name__}; pass for example {{0: array}}."
+            )
+        drawn = []
+        for start, given in self.predictions.items():
+            check_integer("each key of predictions", start, 0)
+            prediction = check_numbers(f"predictions[{start}]", given, 2, shape)
+            if prediction.shape != signal.shape:
+                raise ValueError(
+                    f"predictions[{start}] has shape {prediction.shape}, but signal has"
+                    f" {signal.shape}: pass arrays of one shape, with NaN for steps that are not"
+                    " predicted."
+                )
+            drawn.append((start, prediction))
+        return signal, sorted(drawn, key=lambda each: each[0])
 
 
 def _check_single(windows: CheckedWindows, sample: int) -> None:

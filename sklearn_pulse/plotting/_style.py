@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import needs
+from .._groups import nan_where_masked
 
 CROWDED = 10  # above this number, legend entries stand beside the axes
 MARKERS = "osD^vPX*<>"
@@ -77,6 +78,17 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
 
 
 @contextmanager
+def _closed_on_error(figure: Any, is_new: bool) -> Iterator[None]:
+    """Close a new figure if drawing on it fails, since it would stay open half drawn."""
+    try:
+        yield
+    except Exception:  # whatever it is, it is raised again
+        if is_new:
+            _pyplot().close(figure)
+        raise
+
+
+@contextmanager
 def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
     """Give axes to draw on, as :func:`axes_or_new`; close a new figure if drawing fails.
 
@@ -95,12 +107,33 @@ def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
         `ax`, or the axes of a new figure.
     """
     axes = axes_or_new(ax, n_beside)
-    try:
+    with _closed_on_error(axes.figure, ax is None):
         yield axes
-    except Exception:  # whatever it is, it is raised again
-        if ax is None:
-            _pyplot().close(axes.figure)
-        raise
+
+
+@contextmanager
+def drawing_panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> Iterator[NDArray[Any]]:
+    """Give the axes of several panels; close a new figure if drawing fails.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes, array-like of Axes or None
+        Axes to draw on, one per panel, or None.
+    n_rows : int
+        Number of rows of a new figure. Panels below each other share the axis of time.
+    n_columns : int
+        Number of columns of a new figure.
+    unit : str
+        What the panels are called in the error message.
+
+    Yields
+    ------
+    ndarray of matplotlib.axes.Axes, of shape (n_rows * n_columns,)
+        The axes, row by row.
+    """
+    panels = new_axes(axes, n_rows, n_columns, unit)
+    with _closed_on_error(panels[0].figure, axes is None):
+        yield panels
 
 
 def _check_axes(ax: Any, what: str) -> None:
@@ -220,6 +253,50 @@ def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
     return np.ravel(made)
 
 
+def check_numbers(name: str, values: Any, n_axes: int, shape: str) -> NDArray[np.float64]:
+    """Return numbers to draw as an array.
+
+    Parameters
+    ----------
+    name : str
+        Name of the values in error messages.
+    values : array-like
+        The numbers; masked entries become NaN.
+    n_axes : int
+        Number of axes that they must have.
+    shape : str
+        The shape in the error message.
+
+    Returns
+    -------
+    ndarray of float
+        The numbers.
+
+    Raises
+    ------
+    TypeError
+        If the values are no array, such as None, one number or a mapping.
+    ValueError
+        If the values are no numbers, or have another number of axes.
+
+    Examples
+    --------
+    >>> check_numbers("directions", [1, 2], 1, "(n_directions,)")
+    array([1., 2.])
+    """
+    try:
+        array = np.asarray(nan_where_masked(values), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} does not hold numbers ({error}): pass an array of numbers of shape {shape}."
+        ) from error
+    if array.ndim == 0:
+        raise TypeError(f"{name} must be an array of shape {shape}, got {values!r}.")
+    if array.ndim != n_axes:
+        raise ValueError(f"{name} has shape {array.shape}: pass an array of shape {shape}.")
+    return array
+
+
 def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     """Return the name of each channel.
 
@@ -249,7 +326,7 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     """
     if names is None:
         return [f"channel {i}" for i in range(n_channels)]
-    names = _list_of_names("channel_names", names)
+    names = list_of_names("channel_names", names)
     if len(names) != n_channels:
         raise ValueError(
             f"channel_names has {len(names)} names for {n_channels} channels: pass one name per"
@@ -258,8 +335,26 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _list_of_names(parameter: str, names: Any) -> list[str]:
-    """Return names as text; raise a TypeError for anything that holds no names in an order."""
+def list_of_names(parameter: str, names: Any) -> list[str]:
+    """Return names as text.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter in the error message.
+    names : iterable of str
+        The names.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Raises
+    ------
+    TypeError
+        If `names` is a single string, or holds no names in an order, as a mapping.
+    """
     # A mapping would give its keys, which are labels rather than names.
     if isinstance(names, str | Mapping | Set) or not isinstance(names, Iterable):
         example = [names] if isinstance(names, str) else ["a", "b"]
@@ -440,7 +535,7 @@ def class_names(
     in_order = list(range(len(classes)))
     if target_names is None:
         return ClassNames([str(label) for label in classes], in_order)
-    names = _list_of_names("target_names", target_names)
+    names = list_of_names("target_names", target_names)
     if all(hasattr(label, "__index__") and 0 <= label < len(names) for label in classes):
         if len(classes) and classes[0] > 0:
             raise ValueError(

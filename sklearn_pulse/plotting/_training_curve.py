@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import check_boolean, check_integer, is_number
-from ._style import add_legend, axes_or_new, legend_entry, with_style
+from ._style import add_legend, check_numbers, drawing, legend_entry, with_style
 
 
 class TrainingCurveDisplay:
@@ -249,53 +249,80 @@ class TrainingCurveDisplay:
         Raises
         ------
         TypeError
-            If `log_scale` is not True or False, or `ax` is something else than one Axes.
+            If `log_scale` is not True or False, `ax` is something else than one Axes, or epochs or
+            losses of the display are of the wrong type.
         ValueError
-            With `log_scale`, if a loss is zero or negative.
+            With `log_scale`, if a loss is zero or negative; or if the display has no epoch, or not
+            one loss for each epoch.
         """
         check_boolean("log_scale", log_scale)
-        if log_scale and any(loss <= 0 for loss in (*self.train_loss, *self.valid_loss)):
+        epochs, train_loss = self._checked("epochs", "train_loss")
+        valid_epochs, valid_loss = self._checked("valid_epochs", "valid_loss")
+        if not len(epochs):
+            raise ValueError("epochs holds no epoch: pass one or more, and their train_loss.")
+        if self.selected_epoch is not None:
+            check_integer("selected_epoch", self.selected_epoch, 1)
+        for first in self.fit_starts:
+            check_integer("each of fit_starts", first, 1)
+        if log_scale and (np.append(train_loss, valid_loss) <= 0).any():
             raise ValueError("log_scale=True needs positive losses: set log_scale=False")
         name = self.name if name is None else name
         prefix = "" if name is None else f"{legend_entry(name)}, "
         # A single epoch makes no line, so few epochs are drawn with markers.
-        markers = {"marker": "o", "markersize": 3} if len(self.epochs) < 30 else {}
+        markers = {"marker": "o", "markersize": 3} if len(epochs) < 30 else {}
         style = with_style("line", {**markers, "label": f"{prefix}training"}, line_kw)
-        ax = axes_or_new(ax)
-        from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
-
-        self.lines_ = ax.plot(self.epochs, self.train_loss, **style)
-        color = self.lines_[0].get_color()
-        if len(self.valid_loss):
-            style |= {"label": f"{prefix}validation", "color": color, "linestyle": "--"}
-            self.lines_ += ax.plot(self.valid_epochs, self.valid_loss, **style)
-        self.selected_line_ = None
-        if self.selected_epoch is not None:
-            self.selected_line_ = ax.axvline(
-                self.selected_epoch,
-                color=color,
-                ls=":",
-                lw=1,
-                label=f"{prefix}selected epoch {self.selected_epoch}",
-            )
-        grey = {"color": "0.7", "lw": 1, "zorder": 0}
-        self.fit_lines_ = [ax.axvline(first - 0.5, **grey) for first in self.fit_starts]
-        if self.fit_lines_:
-            self.fit_lines_[0].set_label(f"{prefix}further fit")
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        if log_scale:
-            ax.set_yscale("log")
-            # Losses often stay within a decade, where ticks at powers of ten are too coarse, and
-            # some hardly change.
-            low, high = ax.get_ylim()
-            fine = LogLocator(subs=(1, 1.5, 2, 3, 5, 7)) if high > 3 * low else AutoLocator()
-            ax.yaxis.set_major_locator(fine)
-            ax.yaxis.set_major_formatter("{x:g}")
-            ax.yaxis.set_minor_formatter("")
-        ax.set(xlabel="epoch", ylabel="loss")
-        add_legend(ax)
+        with drawing(ax) as ax:
+            self.lines_ = ax.plot(epochs, train_loss, **style)
+            color = self.lines_[0].get_color()
+            if len(valid_loss):
+                style |= {"label": f"{prefix}validation", "color": color, "linestyle": "--"}
+                self.lines_ += ax.plot(valid_epochs, valid_loss, **style)
+            self.selected_line_ = None
+            if self.selected_epoch is not None:
+                self.selected_line_ = ax.axvline(
+                    self.selected_epoch,
+                    color=color,
+                    ls=":",
+                    lw=1,
+                    label=f"{prefix}selected epoch {self.selected_epoch}",
+                )
+            grey = {"color": "0.7", "lw": 1, "zorder": 0}
+            self.fit_lines_ = [ax.axvline(first - 0.5, **grey) for first in self.fit_starts]
+            if self.fit_lines_:
+                self.fit_lines_[0].set_label(f"{prefix}further fit")
+            _set_scales(ax, log_scale)
+            add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _checked(self, *names: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return epochs and their losses, as arrays; raise unless each epoch has one loss."""
+        epochs, losses = (
+            check_numbers(name, getattr(self, name), 1, "(n_epochs,)") for name in names
+        )
+        if len(epochs) != len(losses):
+            raise ValueError(
+                f"{names[0]} has {len(epochs)} epochs and {names[1]} has {len(losses)} losses: pass"
+                " one loss for each epoch."
+            )
+        return epochs, losses
+
+
+def _set_scales(ax: Any, log_scale: bool) -> None:
+    """Set the ticks of the epochs and of the losses, and name both axes."""
+    from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    if log_scale:
+        ax.set_yscale("log")
+        # Losses often stay within a decade, where ticks at powers of ten are too coarse, and some
+        # hardly change.
+        low, high = ax.get_ylim()
+        fine = LogLocator(subs=(1, 1.5, 2, 3, 5, 7)) if high > 3 * low else AutoLocator()
+        ax.yaxis.set_major_locator(fine)
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
+    ax.set(xlabel="epoch", ylabel="loss")
 
 
 def _checked_rows(history: Any) -> list[Mapping[str, Any]]:
