@@ -229,6 +229,7 @@ ALLOWED = {
         "_data._windows",
         "_extras",
         "_groups",
+        "_inputs",
         "_parameters",
         "evaluation",
     },

@@ -300,7 +300,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     coverage = check_coverage(coverage)
     tables = []
     for name, scores, least in (("reference", reference, 2), ("new", new, 1)):
-        scores = np.asanyarray(scores)
+        scores = np.asanyarray(of_tensor(scores))
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
         tables.append(_table(scores, name, least).astype(np.float64, copy=False))
     first, second = tables

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blas import unshared_products
 from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_integer, check_mapping, check_real, check_seed
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
@@ -213,7 +214,7 @@ def _embed(
             _check_frozen(name, estimator, X)
             embedding = estimator.transform(_safe_indexing(X, rows))
         else:
-            embedding = np.asarray(nan_where_masked(estimator))
+            embedding = np.asarray(nan_where_masked(of_tensor(estimator)))
             if not embedding.ndim:
                 raise TypeError(
                     f"estimators[{name!r}]={estimator!r} is neither a transformer nor embeddings"

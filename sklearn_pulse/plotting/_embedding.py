@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
 from .._groups import missing_mask, nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_label, check_option, check_seed
 from ._style import (
     add_legend,
@@ -208,7 +209,7 @@ class EmbeddingDisplay:
         check_seed("random_state", random_state)
         check_label("unlabeled_label", unlabeled_label)
         points = check_array(
-            nan_where_masked(embedding),
+            nan_where_masked(of_tensor(embedding)),
             order="C",  # in another memory order, sums over columns round differently
             ensure_min_samples=2,
             ensure_min_features=2,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_boolean, check_mapping, check_option, is_number
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
 from ._style import (
@@ -449,7 +450,7 @@ def _check_scores(
     checked = {}
     for name, values in scores.items():
         try:
-            array = np.asarray(nan_where_masked(values), dtype=float)
+            array = np.asarray(nan_where_masked(of_tensor(values)), dtype=float)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"scores[{name!r}] does not hold rows of numbers, all of one length ({error}): pass"

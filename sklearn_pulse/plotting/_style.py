@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._extras import needs
 from .._groups import nan_where_masked
+from .._inputs._numbers import of_tensor
 
 CROWDED = 10  # above this number, legend entries stand beside the axes
 MARKERS = "osD^vPX*<>"
@@ -285,7 +286,7 @@ def check_numbers(name: str, values: Any, n_axes: int, shape: str) -> NDArray[np
     array([1., 2.])
     """
     try:
-        array = np.asarray(nan_where_masked(values), dtype=float)
+        array = np.asarray(nan_where_masked(of_tensor(values)), dtype=float)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} does not hold numbers ({error}): pass an array of numbers of shape {shape}."

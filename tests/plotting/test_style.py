@@ -4,7 +4,9 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.colors import to_rgb
+from sklearn import config_context
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.plotting import (
@@ -233,3 +235,34 @@ def test_names_stand_in_an_order(headless, names):
     with pytest.raises(TypeError, match="channel_names must be a list of names"):
         DriftDisplay.from_scores(Z[:, :2], Z[:, :2], channel_names=names)
     assert headless.get_fignums() == []
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
+def test_tensors_are_drawn_as_arrays(dispatch, monkeypatch):
+    """Also those of a network in training, in bfloat16, and where scikit-learn computes on them."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # which scikit-learn asks for
+    tensor = torch.tensor(Z, dtype=torch.bfloat16, requires_grad=True)
+    array = tensor.detach().float().numpy()
+    labels = np.arange(60) % 2
+    with config_context(array_api_dispatch=dispatch):
+        for method in ("pca", "tsne"):
+            coordinates = [
+                EmbeddingDisplay.from_embedding(z, method=method, random_state=0).coordinates
+                for z in (tensor, array)
+            ]
+            np.testing.assert_array_equal(*coordinates)
+        scores = [
+            LabelEfficiencyDisplay.from_estimators(
+                {"Z": z}, None, labels, cv=2, fractions=(1.0,), n_draws=1
+            ).scores["Z"]
+            for z in (tensor, array)
+        ]
+        np.testing.assert_array_equal(*scores)
+        shares = [
+            DriftDisplay.from_scores(z, z[:, :5]).scores.share_outside for z in (tensor, array)
+        ]
+        np.testing.assert_array_equal(*shares)
+    points = EmbeddingDisplay(tensor[:, :2]).plot().collections_[0]
+    np.testing.assert_array_equal(points.get_offsets(), array[:, :2])
+    curve = LabelEfficiencyDisplay.from_scores({"a": tensor[:2]}, (0.1, 1.0)).lines_[0]
+    np.testing.assert_array_equal(curve.get_ydata(), array[:2].astype(float).mean(axis=1))
