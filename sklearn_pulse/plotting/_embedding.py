@@ -211,10 +211,16 @@ class EmbeddingDisplay:
         points = check_array(
             nan_where_masked(of_tensor(embedding)),
             order="C",  # in another memory order, sums over columns round differently
-            ensure_min_samples=2,
-            ensure_min_features=2,
+            ensure_min_samples=0,
+            ensure_min_features=0,
             input_name="embedding",
         )
+        if min(points.shape) < 2:
+            raise ValueError(
+                f"embedding has shape {points.shape}, but a picture of two axes needs two samples"
+                " and two dimensions or more: pass more windows; of one dimension, draw"
+                " matplotlib's hist(embedding[:, 0])."
+            )
         labels = _checked_labels(y, len(points))
         project = _pca if method == "pca" else _tsne
         coordinates, axis_names = project(points, random_state)

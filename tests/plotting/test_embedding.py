@@ -188,8 +188,9 @@ def test_many_points_are_fainter():
 @pytest.mark.parametrize(
     ("embedding", "y", "names", "message"),
     [
-        (np.zeros((4, 1)), None, None, "minimum of 2 is required"),
-        (np.zeros((1, 4)), None, None, "minimum of 2 is required"),
+        (np.zeros((4, 1)), None, None, r"embedding has shape \(4, 1\), .* of one dimension, draw"),
+        (np.zeros((1, 4)), None, None, r"embedding has shape \(1, 4\), .* pass more windows"),
+        (np.zeros((0, 4)), None, None, r"embedding has shape \(0, 4\), .* pass more windows"),
         (np.full((4, 4), np.nan), None, None, "NaN"),
         (np.zeros(4), None, None, "2D array"),
         (Z, np.arange(60) % 3, ["a", "b"], "2 names for the 3 classes"),
