@@ -198,8 +198,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         if is_series_list(X):
             series = as_series(X, layout)
             shape = Shape(max(map(len, series)), series[0].shape[1])
-            for i, (x, source) in enumerate(zip(series, X, strict=True)):
-                _as_float32(np.asarray(x), recording_name("X", i, source))
+            for i, x in enumerate(series):
+                _as_float32(np.asarray(x)[np.newaxis], X, i)
         else:
             data = as_real_array(np.asarray(X) if isinstance(X, LazyWindows) else X)
             check_axes(data.shape, type(self).__name__, bags=False)
@@ -208,7 +208,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             series = data[:, :, np.newaxis] if is_table else data
             series = series.swapaxes(1, 2) if layout == "nct" and not is_table else series
             shape = Shape(series.shape[1], series.shape[2], is_table)
-            series = _as_float32(series, "X")
+            series = _as_float32(series, series)
         note_or_compare_shape(
             self, shape, frame, input_layout=layout, reset=reset, takes_recordings=True
         )
@@ -220,11 +220,22 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         return of_windows(super().__sklearn_tags__())
 
 
-def _as_float32(x: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """Cast series; raise if a value is infinite, or beyond the range of float32."""
+def _as_float32(x: NDArray[Any], given: Any, first: int = 0) -> NDArray[np.float32]:
+    """Cast series; raise if a value is infinite, or beyond the range of float32.
+
+    The message names the series, of which `x` holds those of `given` from `first` on.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # such a value becomes an infinity
         x = x.astype(np.float32, copy=False)
-        assert_all_finite(x, allow_nan=True, input_name=name)  # adds up infinities of both signs
+        try:
+            assert_all_finite(x, allow_nan=True)  # adds up infinities of both signs
+        except ValueError:
+            sample = next(i for i, values in enumerate(x, first) if np.isinf(values).any())
+            name = recording_name("X", sample, given[sample])
+            raise ValueError(
+                f"Input {name} contains infinity or a value too large for float32: replace"
+                " it, by NaN if the value is missing (missing values are kept)."
+            ) from None
     return x
 
 
