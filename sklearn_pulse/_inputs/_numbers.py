@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._groups import nan_where_masked
+from .._groups import missing_mask, nan_where_masked
 from ._panel import check_frames
 from ._tables import (
     is_list,
@@ -182,13 +182,19 @@ def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} holds {text!r}, which is no number: convert text to numbers, pass labels"
                 " as y, and leave other text out."
             )
+        # NumPy makes years or seconds of them.
+        if any(isinstance(x, np.datetime64 | np.timedelta64) and x == x for x in data.flat):
+            raise ValueError(
+                f"{name} holds times among its numbers: drop them, or, in a frame of pandas, make"
+                " them the index, whose gaps are then found."
+            )
         if any(isinstance(x, np.ndarray | list | tuple) for x in data.flat):
             raise ValueError(
                 f"{name} has entries that hold several values: pass a list of them,"
                 f" {name}.to_list(), or, of a frame, {name}[column].to_list()."
             )
-        try:
-            return data.astype(np.float64)
+        try:  # NumPy refuses pandas' NA, and makes a number of its NaT
+            return np.where(missing_mask(data), np.nan, data).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise type(error)(
                 f"{name} has dtype object and does not hold numbers ({error}): make every entry a"

@@ -250,6 +250,32 @@ def test_missing_values_of_pandas_and_arrow_are_missing_in_estimators(dtype):
     np.testing.assert_array_equal(StatisticsTransformer().fit_transform(windows), expected)
 
 
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None, np.nan])
+def test_missing_values_among_objects_are_missing(missing):
+    """pandas' NA among objects was refused, and its NaT became a number of nanoseconds."""
+    table = pd.DataFrame({"x": np.arange(20.0), "y": 1.0}).astype(object)
+    if missing is not pd.NaT:  # in a column of a frame it is a time
+        table.iloc[3, 0] = missing
+        for each in (table, table.to_numpy(), table.to_numpy().tolist()):
+            X = sliding_windows([each], 10).X
+            assert np.argwhere(np.isnan(X)).tolist() == [[0, 3, 0]]
+    row = [1.0, 2.0, missing, 4.0]
+    for each in (row, np.array(row, dtype=object)):
+        X = WindowScaler(per="window").fit_transform([each, each])
+        assert np.isnan(X).nonzero()[1].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("time", [np.datetime64("2026"), np.timedelta64(3, "s"), pd.Timestamp(0)])
+@pytest.mark.parametrize("make", [list, tuple, lambda rows: np.array(rows, dtype=object)])
+def test_times_among_objects_are_no_numbers(time, make):
+    """NumPy's were read as years or seconds, and a list's of pandas as nanoseconds."""
+    rows = make([[1.0, time], [2.0, time], [3.0, time], [4.0, time]])
+    with pytest.raises((TypeError, ValueError), match="holds times|does not hold numbers"):
+        sliding_windows([rows], 4)
+    with pytest.raises((TypeError, ValueError), match="holds times|does not hold numbers"):
+        WindowScaler(per="window").fit([make([1.0, time, 2.0])])
+
+
 @pytest.mark.parametrize("step", _STEPS, ids=lambda step: type(step).__name__)
 @pytest.mark.parametrize("dtype", ["Float64", "boolean", "float32[pyarrow]", "bool[pyarrow]"])
 def test_missing_values_of_pandas_and_arrow_are_missing_in_series(step, dtype):
