@@ -16,6 +16,7 @@ from ._tables import (
     refuse_text_column,
     refuse_times,
     refuse_undivided,
+    series_of,
     table_values,
 )
 from ._times import check_times
@@ -152,8 +153,7 @@ def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:
     if n_levels > 2 and not hierarchical:
         raise ValueError(
             f"{name} has a hierarchical index of {n_levels} levels; a panel has two, instance and"
-            " time. Join all levels but the last into one, or pass a list with one 2-D array per"
-            " series."
+            f" time. Pass a list of its series, {series_of(frame, name)}."
         )
     if any((frame.index.get_level_values(i) == "__total").any() for i in range(n_levels - 1)):
         raise ValueError(

@@ -111,6 +111,12 @@ def instance_rows(index: Any, name: str) -> tuple[NDArray[np.intp], NDArray[np.i
     return np.argsort(codes, kind="stable"), np.bincount(codes), labels.set_names(instances.names)
 
 
+def series_of(panel: Any, name: str) -> str:
+    """Return the line of code that makes a list of the series of a frame with a MultiIndex."""
+    level = 0 if panel.index.nlevels == 2 else list(range(panel.index.nlevels - 1))
+    return f"[x.droplevel({level}) for _, x in {name}.groupby(level={level}, sort=False)]"
+
+
 def refuse_panel(X: Any, name: str) -> None:
     """Raise if X is a frame of many series, which would be read as a table."""
     if not is_panel_frame(X):
@@ -118,8 +124,7 @@ def refuse_panel(X: Any, name: str) -> None:
     what, series = "whose cells hold series", f"sktime.datatypes.convert_to({name}, 'df-list')"
     if has_multiindex(X):
         what = "with a MultiIndex"
-        level = 0 if X.index.nlevels == 2 else list(range(X.index.nlevels - 1))
-        series = f"[x.droplevel({level}) for _, x in {name}.groupby(level={level}, sort=False)]"
+        series = series_of(X, name)
     raise TypeError(
         f"{name} is a frame {what}, which would be read as a table: pass a list of its series, as"
         f" {series}, to the steps of preprocessing and, if all have one length, to an estimator;"

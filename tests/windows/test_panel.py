@@ -140,8 +140,11 @@ def test_labels_per_step_in_a_list_of_series(kind):
 
 def test_frames_that_are_no_panel_are_refused():
     hierarchy = pd.concat({"a": MULTI}, names=["ward"])
-    with pytest.raises(ValueError, match="hierarchical index of 3 levels.*Join"):
+    with pytest.raises(ValueError, match=r"of 3 levels.*Pass a list .*, \[.*\]\.$") as error:
         sliding_windows(hierarchy, 4)
+    line = str(error.value).partition("series, ")[2].removesuffix(".")
+    series = eval(line, {"recordings": hierarchy})  # as a user who copies it
+    np.testing.assert_array_equal(sliding_windows(series, 4).X, sliding_windows(MULTI, 4).X)
     gap = MULTI.drop(index=[("anna", 3)])
     with pytest.raises(ValueError, match="irregular time index in instance 'anna': reindex"):
         sliding_windows(gap, 4)
