@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._groups import nan_where_masked
+from .._groups import missing_mask, nan_where_masked
 from .._inputs._tables import table_values
 from .._parameters import check_option, check_real
 
@@ -34,16 +34,21 @@ def unmasked(values: Any) -> Any:
 
 
 def _unbox(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Convert an object array of strings or of numbers to a string or number dtype."""
+    """Convert an object array of strings or of numbers to a string or number dtype.
+
+    Among numbers, None and other missing entries become -1.
+    """
+    missing = missing_mask(array)
     values = array.tolist()
     if all(isinstance(value, str) for value in values):
         return np.asarray(values, dtype=str)
-    if all(isinstance(value, numbers.Real) for value in values):
-        return np.asarray(values)
+    entries = list(zip(values, missing.flat, strict=True))
+    if all(absent or isinstance(value, numbers.Real) for value, absent in entries):
+        return np.asarray([UNLABELED if absent else value for value, absent in entries])
     if all(isinstance(value, bytes) for value in values):
         raise ValueError(f"{name} holds bytes: pass text, numpy.array({name}).astype(str).")
     raise ValueError(
-        f"{name} mixes strings, numbers or missing entries; strings have no unlabelled marker, "
+        f"{name} mixes strings with numbers or missing entries; strings have no unlabelled marker, "
         "so encode the classes as integers and mark unlabelled entries with -1."
     )
 
@@ -55,7 +60,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     ----------
     values : array-like of shape (n_labels,)
         Integers, booleans, strings, or floats that are whole numbers or NaN. NaN becomes -1, and
-        so do masked entries, and NA in a Series of pandas' numbers or booleans.
+        so do masked entries, None and pandas' NA among numbers.
     name : str
         Name of the values in error messages.
 

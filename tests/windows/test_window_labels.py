@@ -90,6 +90,19 @@ def test_na_of_pandas_is_unlabelled(dtype):
     assert sliding_windows(panel, 3, y=values).y.tolist() == [1, 0, -1, -1]
 
 
+@pytest.mark.parametrize("missing", [None, pd.NA, pd.NaT, np.nan])
+@pytest.mark.parametrize("make", [list, tuple, lambda y: np.array(y, dtype=object)])
+def test_a_missing_entry_among_numbers_is_unlabelled(missing, make):
+    y = make([2**60 + 1, missing, 0, 0])  # which a float does not hold
+    expected = [2**60 + 1, -1, 0, 0]
+    if missing is not np.nan or make not in (list, tuple):  # of which NumPy makes floats
+        assert sliding_windows([ramp(4)], 1, y=[y]).y.tolist() == expected
+        assert sliding_windows(np.zeros((4, 3, 1)), 3, y=y).y.tolist() == expected
+    assert sliding_windows([ramp(2)], 1, y=[make([True, missing])]).y.tolist() == [1, -1]
+    steps = make([missing] * 4)
+    assert sliding_windows([ramp(4)], 2, y=[steps]).y.tolist() == [-1, -1]
+
+
 def test_axes_of_the_entries_decide_not_sizes():
     # three recordings of three steps: sizes alone could not tell
     X = np.zeros((3, 3, 1))
