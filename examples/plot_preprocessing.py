@@ -108,15 +108,22 @@ for name, w in {"raw": uncut, "after the steps": windows}.items():
 # %%
 # Pictures
 # --------
+# Fifteen seconds of a recording of each device, around its gap.
 
-figure, axes = plt.subplots(2, 2, figsize=(10, 5), layout="constrained", sharex=True)
+figure, axes = plt.subplots(2, 2, figsize=(10, 5), layout="constrained", sharex="col")
 for column, (rate, of_device) in enumerate(devices.items()):
-    time = np.arange(len(of_device[0])) / rate
-    axes[0, column].plot(time, of_device[0][:, 0], lw=0.7)
-    axes[0, column].set(title=f"{rate} Hz, as recorded", ylabel="mV" if rate == 64 else "counts")
-    ours = recordings[column * 10]
-    axes[1, column].plot(np.arange(len(ours)) / COMMON_RATE, ours[:, 0], lw=0.7)
-    axes[1, column].set(title=f"{COMMON_RATE} Hz, after the steps", xlabel="s", ylabel="standard")
+    gap = np.isnan(of_device[0][:, 0]).argmax() / rate
+    first = max(gap - 6.5, 0)
+    shown = [
+        (of_device[0], rate, "as recorded", "mV" if rate == 64 else "counts"),
+        (recordings[column * 10], COMMON_RATE, "after the steps", "standard deviations"),
+    ]
+    for ax, (recording, hertz, what, unit) in zip(axes[:, column], shown, strict=True):
+        time = np.arange(len(recording)) / hertz
+        part = (time >= first) & (time <= first + 15)
+        ax.plot(time[part], recording[part, 0], lw=1)
+        ax.set(title=f"{hertz} Hz, {what}", ylabel=unit)
+    axes[1, column].set_xlabel("time (s)")
 output = Path("output/preprocessing")
 output.mkdir(parents=True, exist_ok=True)
 figure.savefig(output / "recordings.png", dpi=120)
