@@ -32,6 +32,7 @@ from ._systems import SYSTEMS, System
 
 PAPER_SYSTEMS = ("lorenz", "thomas", "hindmarsh_rose")
 PAPER_LEVELS = (0.0, 1.0, 3.0, 5.0)
+_INTERRUPTED = 130  # the exit status of a shell
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 for success, 2 if the work cannot be done as asked.
+        Exit status: 0 for success, 2 if the work cannot be done as asked, 130 after Ctrl-C.
     """
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_pulse.datasets", description=__doc__.split("\n\n", 1)[1]
@@ -82,6 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        goes_on = "" if args.measure else ": the same command goes on where it stopped"
+        print(f"interrupted{goes_on}", file=sys.stderr)
+        return _INTERRUPTED
     return 0
 
 

@@ -569,8 +569,8 @@ def test_command_that_is_stopped_keeps_the_slow_sets(tmp_path, short, capsys, mo
     monkeypatch.setattr(_simulate, "import_torchsde", lambda: None)
     arguments = ["--systems", "lorenz", "--levels", "3", "--backend", "torchsde"]
     arguments += ["--data-home", str(tmp_path)]
-    with pytest.raises(KeyboardInterrupt):
-        __main__.main(arguments)
+    assert __main__.main(arguments) == 130
+    assert "interrupted: the same command goes on" in capsys.readouterr().err
     assert len(list(tmp_path.rglob("*_noise=3.0.npy"))) == 3
     __main__.main(arguments)
     assert seeds == [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
