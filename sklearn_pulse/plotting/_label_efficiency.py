@@ -462,6 +462,10 @@ def _check_scores(
                 f"scores[{name!r}] has shape {np.shape(values)}: pass one row for each of the"
                 f" {n_amounts} amounts of labels and one column per repeat"
             )
+        if np.isinf(array).any():  # no mean could be drawn
+            raise ValueError(
+                f"scores[{name!r}] holds an infinity: pass NaN where a result is missing"
+            )
         checked[name] = array
     return checked
 

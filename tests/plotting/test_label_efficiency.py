@@ -520,6 +520,7 @@ def test_scores_need_one_kind_of_amount():
         {"A": np.zeros((4, 0))},
         {"A": ["high"] * 4},
         {"A": [[0.5], [0.5], [0.5], [0.5, 0.6]]},
+        {"A": [0.5, 0.5, np.inf, 0.6]},  # whose line would be broken, and its run not counted
     ],
 )
 def test_scores_of_another_shape(headless, scores):
