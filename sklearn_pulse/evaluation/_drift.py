@@ -419,9 +419,14 @@ def _energy_distances(
         (np.ones(len(group)), (group, np.arange(len(group)))), shape=(n_groups, len(group))
     )
     sums = np.zeros((n_groups, n_groups))  # of the distances of the members of two groups
+    alone = np.array_equal(group, np.arange(n_groups))  # each window is its own group
     start = 0
     for rows in pairwise_distances_chunked(points):
-        sums += member[:, start : start + len(rows)] @ (member @ rows.T).T
+        own = slice(start, start + len(rows))
+        if alone:
+            sums[own] = rows
+        else:
+            sums += member[:, own] @ (member @ rows.T).T
         start += len(rows)
     counts = np.bincount(group)
     parts = range(0, len(divisions), _DIVISIONS)
