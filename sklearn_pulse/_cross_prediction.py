@@ -233,6 +233,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     nearest_: float
     _unstored = ("block_weights_", "blocks_")
     _uses_recordings = True
+    _keeps_rows = False
     __metadata_request__fit = {"groups": None, "start": None}
 
     def __init__(
@@ -361,6 +362,35 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit, and embed the same windows.
+
+        The embedding is that of `fit` and `transform`, in less time: up to 5,000 windows, whose
+        features the fit holds in memory, have their features computed once. With a `memory`, they
+        are computed again.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, as in `fit`.
+        y : None
+            Ignored; present for pipelines.
+        **fit_params : dict
+            Other parameters of `fit` and `transform`.
+
+        Returns
+        -------
+        ndarray of float32, of shape (n_samples, embedding_dim)
+            One row per sample.
+        """
+        self._keeps_rows = self.memory is None  # else it would keep them on a disk
+        try:
+            return super().fit_transform(X, y, **fit_params)
+        finally:
+            self.__dict__.pop("_keeps_rows", None)
+            if hasattr(self, "_stack"):
+                self._stack.known = None
+
     def _fit_in_pieces(
         self, run: Run, X: Any, groups: ArrayLike | None, start: ArrayLike | None
     ) -> CrossPredictionTransformer:
@@ -471,6 +501,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             verbose=int(self.verbose),
             bag_pooling=self.bag_pooling,
             input_layout=self.input_layout,
+            keeps_rows=self._keeps_rows,
         )
 
     def _threads(self) -> AbstractContextManager[None]:

@@ -184,8 +184,7 @@ def _rhythm_lasts(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -
     halves = halves_of(windows, order.some(drawn), recordings_known=False)
     if not halves.parts:
         return False
-    found = fit.fitted(fit.halves(in_turn, windows, halves))
-    return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
+    return bool(fit.halves(in_turn, windows, halves).of_blocks["rhythm"] > _RHYTHM_LASTS)
 
 
 def _states_change(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> bool:

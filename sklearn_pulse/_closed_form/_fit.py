@@ -30,6 +30,7 @@ from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import APART, BLOCKS
 from ._folds import Fold, added
 from ._half_moments import HalfSums, half_moments
+from ._known_rows import KnownRows
 from ._nearest import chains, local_means, moment_of_nearest, nearness
 from ._pieces import (
     FeaturesOfSample,
@@ -192,6 +193,8 @@ class ClosedFormFit:
         Whether to show a progress bar.
     bag_pooling, input_layout : str
         How the blocks, used on their own, read X.
+    keeps_rows : bool, default=False
+        Whether the stack keeps the principal components of the windows of its sample.
     """
 
     block_weights: NDArray[np.float64]
@@ -209,6 +212,7 @@ class ClosedFormFit:
     verbose: int
     bag_pooling: str
     input_layout: str
+    keeps_rows: bool = False
 
     def adjacent(
         self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
@@ -354,6 +358,8 @@ class ClosedFormFit:
         sample, usable = self.sample(index), np.sort(index)
         of_halves = min(_HALF_COMPONENTS, self.n_components)
         stacks = [self.new_stack(), *(self.new_stack(of_halves) for _ in parts[1:])]
+        if self.keeps_rows:
+            stacks[0].known = KnownRows()
         rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
         if len(sample) == len(index):
             known = FeaturesOfSample(sample, rows, self.num_threads)

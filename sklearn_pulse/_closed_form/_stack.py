@@ -17,6 +17,7 @@ from .._persistence import stored_array
 from .._training._device import resolve_device
 from ..features._base import CHUNK, BaseFeatureTransformer, check_features
 from ._device_products import FixedShapeProduct, held, product
+from ._known_rows import KnownRows
 from ._signs import oriented, reference
 
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
@@ -111,12 +112,16 @@ class FeatureStack:
         The principal components; zero for the columns of other parts.
     parts : list of Part
         Components of the blocks together, and of each that is apart. Only `fit` sets it.
+    known : KnownRows or None
+        Where `fit` keeps the components of the windows of its sample, and the projection finds
+        them. None keeps nothing.
     """
 
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
     components: NDArray[np.float32]
     parts: list[Part]
+    known: KnownRows | None = None
 
     def __init__(
         self,
@@ -201,8 +206,13 @@ class FeatureStack:
         for own, block in zip(self.columns, self.blocks, strict=True):
             self.scale[own] = _scales(columns[:, own], block)
         columns *= self.scale
-        columns = held(columns, resolve_device(self.device))
+        scaled, columns = columns, held(columns, resolve_device(self.device))
         self._fit_components(columns)
+        if self.known is not None:
+            multiply = FixedShapeProduct(self.components, resolve_device(self.device))
+            for first in range(0, len(index), CHUNK):
+                rows = slice(first, first + CHUNK)
+                self.known.add(windows.take(index[rows]), multiply(scaled[rows]))
         return product(columns, self.components)
 
     def _fit_components(self, columns: Any) -> None:
@@ -230,7 +240,12 @@ class FeatureStack:
         The function holds the components on the device, which takes memory there.
         """
         multiply = FixedShapeProduct(self.components, resolve_device(self.device))
-        return lambda block: multiply((self._stack(block) - self.mean) * self.scale)
+
+        def project(block: Block) -> NDArray[np.float32]:
+            return multiply((self._stack(block) - self.mean) * self.scale)
+
+        known = self.known
+        return project if known is None else lambda block: known.rows_of(block, project)
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
         features = [stacked.transformer._features(block) for stacked in self.blocks]

@@ -53,6 +53,44 @@ def check_same(one, other, X):
         assert_array_equal(other.predictability_["blocks"][name], value)
 
 
+@pytest.mark.parametrize(("views", "n_left_out"), [("adjacent", 0), ("halves", 1)])
+def test_fit_transform_computes_features_once(X, computed, views, n_left_out):
+    X, groups = X.copy(), np.random.default_rng(0).permutation(PERSON)
+    X[::7, 5:9] = np.nan
+    X[3] = X[2]
+    X[4, :24] = np.nan  # a fit to halves leaves it out
+    one = fitted(X, groups, views=views)
+    of_fit = sum(computed)
+    expected = one.transform(X)
+    computed.clear()
+    cross = CrossPredictionTransformer(**SMALL, views=views)
+    assert_array_equal(cross.fit_transform(X, groups=groups), expected)
+    assert sum(computed) == of_fit + n_left_out
+    computed.clear()
+    assert_array_equal(cross.transform(X), expected)  # the windows are kept no longer
+    assert sum(computed) == len(X)
+
+
+def test_fit_transform_of_more_windows_than_the_sample_of_fit(X, computed, monkeypatch):
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 40)
+    one = fitted(X, views="halves")
+    of_fit = sum(computed)
+    expected = one.transform(X)
+    computed.clear()
+    cross = CrossPredictionTransformer(**SMALL, views="halves")
+    assert_array_equal(cross.fit_transform(X, groups=PERSON), expected)
+    # Neither the pass of the fit over all windows nor the embedding computes the sample again.
+    assert sum(computed) == of_fit - 40 + (len(X) - 40)
+
+
+def test_failed_fit_transform_keeps_the_fit(X):
+    cross = fitted(X)
+    expected = cross.transform(X)
+    with pytest.raises(ValueError, match="infinity"):
+        cross.fit_transform(np.where(X == X.max(), np.inf, X), groups=PERSON)
+    assert_array_equal(cross.transform(X), expected)
+
+
 @pytest.mark.parametrize("views", ["adjacent", "halves"])
 @pytest.mark.parametrize(
     "params",
