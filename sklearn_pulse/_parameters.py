@@ -494,6 +494,11 @@ def as_path(name: str, value: Any, *, optional: bool = False) -> Path:
     return Path(os.path.expanduser(value))
 
 
+def file_in_the_way(folder: Path) -> Path | None:
+    """Return the file that has the place of a folder, or of one that it lies in; None without."""
+    return next((path for path in (folder, *folder.parents) if path.is_file()), None)
+
+
 def check_n_jobs(n_jobs: Any) -> None:
     """Raise unless `n_jobs` is None or a number of processes as joblib counts them."""
     message = (

@@ -249,7 +249,7 @@ class FeatureStack:
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
         features = [stacked.transformer._features(block) for stacked in self.blocks]
-        return np.concatenate([part.astype(np.float32) for part in features], axis=1)
+        return np.concatenate([part.astype(np.float32, copy=False) for part in features], axis=1)
 
 
 def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.float32]:

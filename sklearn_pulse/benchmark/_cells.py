@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from .._parameters import as_path
+from .._parameters import as_path, file_in_the_way
 from ..datasets._arrays import write_whole
 
 FORMAT = 1
@@ -98,9 +98,9 @@ class Results:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = as_path("folder", folder)
-        if self.folder.is_file():
+        if file := file_in_the_way(self.folder):
             raise NotADirectoryError(
-                f"{self.folder} is a file: name another folder for the results (--out, or out)."
+                f"{file} is a file: name another folder for the results (--out, or out)."
             )
 
     def read(self, cell: Cell) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._parameters import as_path, check_boolean
+from .._parameters import as_path, check_boolean, file_in_the_way
 from ._archive import DamagedArchiveError, extract
 from ._download import DownloadError, alone, check_file, download, import_pooch, read_json
 
@@ -200,9 +200,10 @@ def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Return the path of the data folder without creating it."""
     given = default_data_home() if data_home is None else data_home
     home = as_path("data_home", given, optional=True)
-    if home.is_file():
+    if file := file_in_the_way(home):
+        what = "is a file" if file == home else f"lies in {str(file)!r}, which is a file"
         raise NotADirectoryError(
-            f"data_home={str(home)!r} is a file: name the folder that holds the data sets."
+            f"data_home={str(home)!r} {what}: name the folder that holds the data sets."
         )
     return home
 

@@ -156,7 +156,8 @@ class PositivePairs(PairReconstruction):
         the anchor without. The anchor is read at the step at which the pass starts; if this step
         lies in the anchor's padding, at the nearest observed step.
     **params : dict
-        Further parameters of :class:`PairReconstruction` and :class:`TrajectoryReconstruction`.
+        Further parameters of :class:`PairReconstruction`, and those of
+        :class:`TrajectoryReconstruction` that it takes.
 
     Examples
     --------
@@ -220,7 +221,8 @@ class NegativePairs(PairReconstruction):
     mask_probability : float, default=0.25
         Probability p that a time step is zeroed; the other steps are multiplied by ``1 / (1 - p)``.
     **params : dict
-        Further parameters of :class:`PairReconstruction` and :class:`TrajectoryReconstruction`.
+        Further parameters of :class:`PairReconstruction`, and those of
+        :class:`TrajectoryReconstruction` that it takes.
 
     Examples
     --------

@@ -351,10 +351,11 @@ def test_cross_validation_has_a_seed_a_fold_and_test_folds(tmp_path):
     assert len(found["untrained", 0]["scores"]["accuracy 1 %"]) == 5
 
 
+@pytest.mark.parametrize("out", ["notes", "notes/results"])
 @pytest.mark.parametrize("command", ["report", "synthetic --method majority --budget smoke"])
-def test_a_file_in_place_of_the_results_is_named(tmp_path, capsys, command):
+def test_a_file_in_place_of_the_results_is_named(tmp_path, capsys, command, out):
     (tmp_path / "notes").touch()
-    assert main([*command.split(), "--out", str(tmp_path / "notes")]) == 2
+    assert main([*command.split(), "--out", str(tmp_path / out)]) == 2
     told = capsys.readouterr().err
     assert f"error: {tmp_path / 'notes'} is a file: name another folder" in told
 

@@ -262,6 +262,8 @@ def test_data_home_that_is_a_file(tmp_path):
     for use in (get_data_home, fetch_har):
         with pytest.raises(NotADirectoryError, match="x' is a file: name the folder"):
             use(path)
+        with pytest.raises(NotADirectoryError, match="lies in .*x', which is a file: name the"):
+            use(path / "data")
 
 
 @pytest.mark.parametrize("data_home", [3, b"data", ["data"]])
