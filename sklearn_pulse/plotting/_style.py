@@ -131,8 +131,17 @@ def drawing_panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> Iterato
     ------
     ndarray of matplotlib.axes.Axes, of shape (n_rows * n_columns,)
         The axes, row by row.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `axes` holds something else.
+    ValueError
+        If the number of axes is not that of the panels.
     """
-    panels = new_axes(axes, n_rows, n_columns, unit)
+    panels = _panels(axes, n_rows, n_columns, unit)
     with _closed_on_error(panels[0].figure, axes is None):
         yield panels
 
@@ -203,34 +212,8 @@ def with_style(
     return style
 
 
-def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
-    """Return the axes of several panels, on a new figure if `axes` is None.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes, array-like of Axes or None
-        Axes to draw on, one per panel, or None.
-    n_rows : int
-        Number of rows of a new figure. Panels below each other share the axis of time.
-    n_columns : int
-        Number of columns of a new figure.
-    unit : str
-        What the panels are called in the error message.
-
-    Returns
-    -------
-    ndarray of matplotlib.axes.Axes, of shape (n_rows * n_columns,)
-        The axes, row by row.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `axes` holds something else.
-    ValueError
-        If the number of axes is not that of the panels.
-    """
+def _panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
+    """Return the axes of several panels, on a new figure if `axes` is None."""
     n_panels = n_rows * n_columns
     if axes is not None:
         axes = np.ravel(axes)
