@@ -13,7 +13,7 @@ _PACKAGE = str(Path(__file__).parent / "_")[:-1]  # ends with the separator of f
 _BETWEEN = {"joblib", "skbase", "sklearn", "skorch", "sktime", "torch"}
 
 
-def warn_user(message: str) -> None:
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that belongs neither to the package nor to scikit-learn.
 
     The line may lie any number of calls up: a pipeline, a search or a wrapper of a method adds
@@ -24,11 +24,13 @@ def warn_user(message: str) -> None:
     ----------
     message : str
         The text of the warning.
+    category : type, default=UserWarning
+        The class of the warning.
     """
     frame, stacklevel = sys._getframe(1), 2
     while frame.f_back is not None and _is_library(frame):
         frame, stacklevel = frame.f_back, stacklevel + 1
-    warnings.warn(message, stacklevel=stacklevel)
+    warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def _is_library(frame: FrameType) -> bool:
