@@ -18,7 +18,7 @@ from ._closed_form._block_weights import (
     automatic_whitening,
     check_weights,
 )
-from ._closed_form._choice import recordings_are_known
+from ._closed_form._choice import Request, recordings_are_known
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedFormFit
 from ._closed_form._memory import as_memory, components, prepared
@@ -408,10 +408,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 as_memory(self.memory),
                 self._closed_form(all_weights(USUAL_WEIGHTS)),
                 run,
-                windows,
-                order,
-                str(self.views),
-                self.block_weights,
+                Request(windows, order, str(self.views), self.block_weights),
             )
             self.views_, self.block_weights_ = chosen.views, chosen.weights
             if self.views_ == "halves" and chosen.prepared.n_pairs == 0:

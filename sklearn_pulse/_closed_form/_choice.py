@@ -41,6 +41,27 @@ _MOSTLY_STATES = 0.5
 _KERNELS_OF_ORDER = 625
 
 
+class Request(NamedTuple):
+    """Windows, and what is asked for them.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        The windows.
+    order : Ordered
+        Their order.
+    views : {"auto", "adjacent", "halves"}
+        The views that are to predict each other.
+    weights : "auto" or sequence of float
+        Shares of the blocks.
+    """
+
+    windows: CheckedWindows
+    order: Ordered
+    views: str
+    weights: str | Sequence[float]
+
+
 class Chosen(NamedTuple):
     """What was chosen for the windows, and what a map is fitted to.
 
@@ -59,14 +80,7 @@ class Chosen(NamedTuple):
     prepared: Prepared
 
 
-def prepare(
-    fit: ClosedFormFit,
-    run: Run,
-    windows: CheckedWindows,
-    order: Ordered,
-    views: str,
-    weights: str | Sequence[float],
-) -> Chosen:
+def prepare(fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
     """Choose views and shares, where they are not given, and compute what a map is fitted to.
 
     Parameters
@@ -75,14 +89,8 @@ def prepare(
         Settings of the fit, of which the shares are not read.
     run : callable
         What computes the sums over pieces of the windows.
-    windows : CheckedWindows
-        The windows.
-    order : Ordered
-        Their order.
-    views : {"auto", "adjacent", "halves"}
-        The views that are asked for.
-    weights : "auto" or sequence of float
-        The shares that are asked for.
+    request : Request
+        The windows, and what is asked for them.
 
     Returns
     -------
@@ -94,6 +102,7 @@ def prepare(
     ValueError
         If adjacent windows are asked for, and there are none.
     """
+    windows, order, views, weights = request
     views = _views(fit, windows, order, views)
     if isinstance(weights, str):
         shares = automatic_weights(fit, windows, order, views)

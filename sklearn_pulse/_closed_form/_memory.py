@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,14 +11,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_memory
 
-from .._data._windows import Block, CheckedWindows
+from .._data._windows import Block
 from .._training._device import resolve_device
 from .._training._identity import fingerprint
 from .._version import __version__
 from ._block_weights import all_weights
-from ._choice import Chosen, prepare
+from ._choice import Chosen, Request, prepare
 from ._fit import ClosedFormFit
-from ._neighbours import Ordered
 from ._pieces import Run
 from ._stack import FeatureStack
 
@@ -92,22 +91,14 @@ def _computed(key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
     return compute()
 
 
-def prepared(
-    memory: Any,
-    fit: ClosedFormFit,
-    run: Run,
-    windows: CheckedWindows,
-    order: Ordered,
-    views: str,
-    weights: str | Sequence[float],
-) -> Chosen:
+def prepared(memory: Any, fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
     """Choose and prepare a fit, or find it in a memory.
 
     Parameters
     ----------
     memory : None or object with the interface of joblib.Memory
         Where results are kept; None keeps nothing.
-    fit, run, windows, order, views, weights
+    fit, run, request
         Arguments of :func:`~sklearn_pulse._closed_form._choice.prepare`.
 
     Returns
@@ -116,12 +107,13 @@ def prepared(
         Views, shares of the blocks, and what a map is fitted to.
     """
     if memory is None:
-        return prepare(fit, run, windows, order, views, weights)
+        return prepare(fit, run, request)
 
     def compute() -> Chosen:
-        chosen = prepare(fit, run, windows, order, views, weights)
+        chosen = prepare(fit, run, request)
         return chosen._replace(prepared=fit.held(chosen.prepared))
 
+    windows, order, views, weights = request
     shares = weights if isinstance(weights, str) else all_weights(weights)
     values = [fingerprint(tuple(block)) for _, block in windows.blocks()]
     settings = fit.n_components, fit.num_kernels, fit.rho, fit.seed
