@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -81,13 +81,13 @@ def check_groups(
 
 def _check_one_kind(groups: Any, name: str) -> None:
     """Raise if groups cannot be sorted: text beside numbers, or dates beside numbers."""
-    kinds = {isinstance(group, str) for group in groups if not _is_missing(group)}
-    if len(kinds) > 1:
+    known = [group for group in groups if not _is_missing(group)]
+    if mixes_text(known):
         raise ValueError(
             f"{name} mixes text with numbers: make all of them text, for example by"
             f" [str(group) for group in {name}]"
         )
-    of_type = {type(group): group for group in groups if not _is_missing(group)}
+    of_type = {type(group): group for group in known}
     try:
         for first, second in itertools.product(of_type.values(), repeat=2):
             first < second  # noqa: B015 - raises if there is no order
@@ -96,6 +96,11 @@ def _check_one_kind(groups: Any, name: str) -> None:
             f"{name} holds values without an order ({error}): make all of them text, for example by"
             f" [str(group) for group in {name}]"
         ) from error
+
+
+def mixes_text(values: Iterable[Any]) -> bool:
+    """Return whether some values are text and others are not, so that they have no order."""
+    return len({isinstance(value, str) for value in values}) > 1
 
 
 def missing_mask(values: Any) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._groups import missing_mask, nan_where_masked, refuse_nested
+from .._groups import missing_mask, mixes_text, nan_where_masked, refuse_nested
 from .._inputs._numbers import of_tensor
 from .._parameters import check_label, check_real
 
@@ -80,7 +80,7 @@ def check_labels(
         )
     assert_all_finite(labels, input_name=name)
     _refuse_unlabeled(labels, unlabeled_label, owner)
-    if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
+    if labels.dtype == object and mixes_text(labels):
         raise TypeError(f"{name} mixes text with other labels: make all of them text, or none.")
     if labels.dtype == object and len(labels) and not isinstance(labels[0], str):
         raise ValueError(

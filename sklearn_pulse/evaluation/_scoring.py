@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import column_or_1d
 
 from .._data._labels import labeled_mask, unlabeled_rows
-from .._groups import missing_mask
+from .._groups import missing_mask, mixes_text
 from .._pipelines import last_step
 
 _SPLIT = "sklearn_pulse.model_selection.LabeledTestSplit"
@@ -45,7 +45,7 @@ def _of_known_type(y: Any) -> Any:
 
 def check_one_kind(labels: list[Any], name: str) -> None:
     """Raise if labels mix text with numbers, which have no order and never equal each other."""
-    if len({isinstance(label, str) for label in labels}) > 1:
+    if mixes_text(labels):
         raise TypeError(f"{name}: text is mixed with numbers; make all labels text.")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._groups import check_groups
+from .._groups import check_groups, mixes_text
 from .._parameters import check_integer, check_real
 
 _LONGEST = 200  # characters of a value in a message
@@ -38,17 +38,12 @@ def as_labels(y: Any) -> NDArray[Any]:
 
 def check_one_kind(labels: NDArray[Any]) -> None:
     """Raise if labels mix text with numbers, which have no order."""
-    if _mixes_text(labels):
+    if labels.dtype == object and mixes_text(labels):
         other = next(label for label in labels if not isinstance(label, str))
         raise TypeError(
             f"y mixes text with other labels, such as {other!r}: make all of them text, or set"
             f" unlabeled_label={other!r} if it marks unlabelled rows."
         )
-
-
-def _mixes_text(labels: NDArray[Any]) -> bool:
-    """Return whether some labels are text and others are not."""
-    return labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1
 
 
 def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
@@ -86,7 +81,7 @@ def for_splitters(y: Any, unlabeled_label: Any) -> Any:
     if y is None or hasattr(y, "detach"):  # a tensor holds numbers alone
         return y
     labels = as_labels(y)
-    if not _mixes_text(labels):
+    if labels.dtype != object or not mixes_text(labels):
         return y
     text = labels.astype(str)
     codes = np.unique(text, return_inverse=True)[1]

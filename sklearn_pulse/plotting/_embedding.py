@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
-from .._groups import missing_mask, nan_where_masked
+from .._groups import missing_mask, mixes_text, nan_where_masked
 from .._inputs._numbers import of_tensor
 from .._parameters import check_label, check_option, check_seed
 from ._style import (
@@ -380,7 +380,7 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
 
     A missing entry is NaN among floating-point numbers, NaT among dates and None among others.
     """
-    mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
+    mixed = isinstance(y, list | tuple) and mixes_text(y)
     labels = np.asarray(y, dtype=object if mixed else None)
     if labels.ndim == 0:
         raise TypeError(
