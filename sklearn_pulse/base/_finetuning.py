@@ -25,12 +25,6 @@ from ._labeled import LabeledEmbedder
 from ._training import Callbacks
 
 _ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
-# Names of the same parameters in some objectives.
-_OTHER_NAMES = {
-    "embedding_dim": "channel_dim",
-    "encoder_hidden_dim": "hidden_dim",
-    "encoder_depth": "depth",
-}
 
 
 class FineTuner(LabeledEmbedder):
@@ -200,11 +194,8 @@ def _fitted_with(transformer: WindowEmbedder, name: str) -> Any:
     while isinstance(transformer, FineTuner) and transformer._pretrained is not None:
         transformer = transformer._pretrained  # whose parameters built the encoder
     # The net counts: the parameter may have changed since the fit.
-    settings = vars(transformer.net_)
-    for own in (name, _OTHER_NAMES.get(name)):
-        if f"module__{own}" in settings:
-            return settings[f"module__{own}"]
-    return getattr(transformer, name)
+    settings, own = vars(transformer.net_), f"module__{name}"
+    return settings[own] if own in settings else getattr(transformer, name)
 
 
 def _fitted_transformer(pretrained: Any) -> WindowEmbedder:

@@ -111,6 +111,12 @@ class PatchReconstruction(Objective):
         Number of channels of the windows.
     n_timesteps : int
         Number of time steps of the windows.
+    embedding_dim : int, default=64
+        Width of the embedding of each channel.
+    encoder_hidden_dim : int, default=512
+        Width of the feed-forward layers.
+    encoder_depth : int, default=3
+        Number of transformer blocks.
     dropout : float, default=0.0
         Dropout probability of the embedded patches and of each block's branches in training.
     mask_ratio : float, default=0.4
@@ -118,12 +124,12 @@ class PatchReconstruction(Objective):
     loss_reduction : {"mean", "published"}, default="mean"
         "published" divides the mean loss by the batch size once more, as the published code does.
     **encoder
-        Sizes of :class:`~sklearn_pulse.networks.PatchEncoder`.
+        Other parameters of :class:`~sklearn_pulse.networks.PatchEncoder`.
 
     Examples
     --------
     >>> import torch
-    >>> objective = PatchReconstruction(2, 32, channel_dim=8, patch_length=4)
+    >>> objective = PatchReconstruction(2, 32, embedding_dim=8, patch_length=4)
     >>> x = torch.randn(4, 32, 2)
     >>> objective(x=x).shape, objective.encode(x).shape
     (torch.Size([]), torch.Size([4, 16]))
@@ -138,6 +144,9 @@ class PatchReconstruction(Objective):
         n_channels: int,
         n_timesteps: int,
         *,
+        embedding_dim: int = 64,
+        encoder_hidden_dim: int = 512,
+        encoder_depth: int = 3,
         dropout: float = 0.0,
         mask_ratio: float = 0.4,
         loss_reduction: Literal["mean", "published"] = "mean",
@@ -148,7 +157,8 @@ class PatchReconstruction(Objective):
         self.dropout = dropout
         self.mask_ratio = mask_ratio
         self.loss_reduction = loss_reduction
-        self.encoder = PatchEncoder(n_channels, n_timesteps, **encoder)
+        sizes = embedding_dim, encoder_hidden_dim, encoder_depth
+        self.encoder = PatchEncoder(n_channels, n_timesteps, *sizes, **encoder)
         self.head = nn.Linear(self.encoder.embed.out_features, self.encoder.patch_length)
         self.apply(_initialize)
         nn.init.normal_(self.encoder.cls_token, std=_INITIAL_STD)
@@ -278,6 +288,9 @@ class PatchTSTTransformer(BaseSSLTransformer):
 
     _objective_class = PatchReconstruction
     _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
         "n_heads",
         "activation",
         "dropout",
@@ -372,12 +385,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _objective_params(self) -> dict[str, Any]:
-        return super()._objective_params() | {
-            "n_timesteps": self.n_timesteps_in_,
-            "channel_dim": self.embedding_dim,
-            "hidden_dim": self.encoder_hidden_dim,
-            "depth": self.encoder_depth,
-        }
+        return super()._objective_params() | {"n_timesteps": self.n_timesteps_in_}
 
     def _check_params(self) -> None:
         super()._check_params()

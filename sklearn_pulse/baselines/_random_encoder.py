@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,13 +26,22 @@ class UntrainedEncoder(Objective):
     ----------
     n_channels : int
         Number of channels of the windows.
-    **encoder
-        Sizes of :class:`~sklearn_pulse.networks.SystemEncoder`.
     """
 
-    def __init__(self, n_channels: int, *, seed: int = 0, **encoder: Any) -> None:
+    def __init__(
+        self,
+        n_channels: int,
+        *,
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: Pooling = "max",
+        seed: int = 0,
+    ) -> None:
         super().__init__(seed)
-        self.encoder = SystemEncoder(n_channels, **encoder)
+        self.encoder = SystemEncoder(
+            n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
+        )
 
 
 class RandomEncoderTransformer(BaseEncoderTransformer):
@@ -58,7 +66,7 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
     """
 
     _objective_class = UntrainedEncoder
-    _objective_names = ("embedding_dim", "pooling")
+    _objective_names = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
 
     def __init__(
         self,
@@ -112,9 +120,3 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
             seed = draw_seed(self.random_state)
             self.net_ = self._build_net(seed, verbose=0).initialize()
         return self
-
-    def _objective_params(self) -> dict[str, Any]:
-        return super()._objective_params() | {
-            "hidden_dim": self.encoder_hidden_dim,
-            "depth": self.encoder_depth,
-        }

@@ -52,9 +52,9 @@ class MaskedSegments(Objective):
         Number of time steps of the windows.
     embedding_dim : int, default=128
         Width of the embedding, a multiple of `n_heads`.
-    hidden_dim : int, default=512
+    encoder_hidden_dim : int, default=512
         Width of the feed-forward layers.
-    depth : int, default=8
+    encoder_depth : int, default=8
         Number of blocks of the encoder.
     regressor_depth : int, default=4
         Number of blocks of the transformer that predicts the hidden segments.
@@ -101,8 +101,8 @@ class MaskedSegments(Objective):
         n_timesteps: int,
         *,
         embedding_dim: int = 128,
-        hidden_dim: int = 512,
-        depth: int = 8,
+        encoder_hidden_dim: int = 512,
+        encoder_depth: int = 8,
         n_heads: int = 4,
         regressor_depth: int = 4,
         vocab_size: int = 192,
@@ -124,11 +124,11 @@ class MaskedSegments(Objective):
         self.label_smoothing = label_smoothing
         self.dropout = dropout
         self.regressor_dropout = regressor_dropout
-        self.encoder = SegmentEncoder(
-            n_channels, n_timesteps, embedding_dim, hidden_dim, depth, n_heads, **encoder
-        )
-        self.momentum_encoder = SegmentTransformer(embedding_dim, n_heads, hidden_dim, depth)
-        self.regressor = SegmentTransformer(embedding_dim, n_heads, hidden_dim, regressor_depth)
+        sizes = embedding_dim, encoder_hidden_dim, encoder_depth
+        self.encoder = SegmentEncoder(n_channels, n_timesteps, *sizes, n_heads, **encoder)
+        block = embedding_dim, n_heads, encoder_hidden_dim
+        self.momentum_encoder = SegmentTransformer(*block, encoder_depth)
+        self.regressor = SegmentTransformer(*block, regressor_depth)
         self.mask_token = nn.Parameter(torch.randn(embedding_dim))
         self.tokenizer = nn.Linear(embedding_dim, vocab_size)
         self.apply(_initialize)
@@ -346,6 +346,8 @@ class TimeMAETransformer(BaseSSLTransformer):
     _objective_class = MaskedSegments
     _objective_names = (
         "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
         "n_heads",
         "pooling",
         "patch_length",
@@ -444,11 +446,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _objective_params(self) -> dict[str, Any]:
-        return super()._objective_params() | {
-            "n_timesteps": self.n_timesteps_in_,
-            "hidden_dim": self.encoder_hidden_dim,
-            "depth": self.encoder_depth,
-        }
+        return super()._objective_params() | {"n_timesteps": self.n_timesteps_in_}
 
     def _check_params(self) -> None:
         super()._check_params()

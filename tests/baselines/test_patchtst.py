@@ -27,7 +27,8 @@ patchtst = partial(small, PatchTSTTransformer, **SIZES)
 
 def objective(n_channels=2, n_timesteps=16, **params):
     torch.manual_seed(0)
-    sizes = {"channel_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 12, "encoder_depth": 2}
+    sizes |= {"n_heads": 2, "patch_length": 4}
     return PatchReconstruction(n_channels, n_timesteps, **sizes | params)
 
 
@@ -316,7 +317,7 @@ def test_training_reads_the_last_block_at_hidden_patches_alone():
 
 def test_initial_weights_are_those_of_the_published_code():
     """Linear weights and the CLS token N(0, 0.02^2), biases zero, positions fixed."""
-    mine = PatchReconstruction(1, 128, channel_dim=128)
+    mine = PatchReconstruction(1, 128, embedding_dim=128)
     for module in mine.modules():
         if isinstance(module, torch.nn.Linear):
             assert module.weight.std().item() == pytest.approx(0.02, rel=0.15)
@@ -504,10 +505,10 @@ def test_published_presets(dataset):
         encoder = PatchReconstruction(
             cut["n_channels"],
             cut["length"],
-            channel_dim=estimator.embedding_dim,
+            embedding_dim=estimator.embedding_dim,
             patch_length=estimator.patch_length,
             patch_stride=estimator.patch_stride,
-            depth=1,
+            encoder_depth=1,
         ).encoder
         assert encoder.embedding_dim == PUBLISHED_WIDTHS[dataset]
         assert encoder.n_patches == PUBLISHED_PATCHES[dataset]

@@ -22,7 +22,8 @@ timemae = partial(small, TimeMAETransformer, **SIZES)
 
 def objective(n_channels=2, n_timesteps=16, **params):
     torch.manual_seed(0)
-    sizes = {"embedding_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 12, "encoder_depth": 2}
+    sizes |= {"n_heads": 2, "patch_length": 4}
     return MaskedSegments(
         n_channels, n_timesteps, **sizes | {"regressor_depth": 1, "vocab_size": 6} | params
     )
