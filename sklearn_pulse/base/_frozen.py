@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -131,10 +132,11 @@ def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    first = steps_of(encoder)[0]  # a step that may be a function, which knows no layout
-    while parts := _parts(first):
-        first = steps_of(parts[0])[0]
-    if next(_layouts(encoder), "ntc") == "nct":
+    leaves = list(_leaves(encoder))
+    first = leaves[0]  # a step that may be a function, which knows no layout
+    names = ("input_layout", "input_layout_")  # the latter of fine-tuned estimators
+    layouts = (getattr(leaf, name, None) for leaf in leaves for name in names)
+    if next(filter(None, layouts), "ntc") == "nct":
         X = X.swapaxes(1, 2)
     try:
         return encoder.transform(X)
@@ -148,14 +150,11 @@ def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
         ) from error
 
 
-def _layouts(estimator: Any) -> Iterator[str]:
-    """Yield the layouts that the steps of a transformer know, the first step first."""
+def _leaves(estimator: Any) -> Iterator[Any]:
+    """Yield the steps of a transformer, the first one first, and those of a union in its place."""
     for step in steps_of(estimator):
-        for name in ("input_layout", "input_layout_"):  # the latter of fine-tuned estimators
-            if getattr(step, name, None):
-                yield getattr(step, name)
-        for part in _parts(step):
-            yield from _layouts(part)
+        parts = _parts(step)
+        yield from itertools.chain(*map(_leaves, parts)) if parts else [step]
 
 
 def _parts(step: Any) -> list[Any]:
