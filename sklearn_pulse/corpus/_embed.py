@@ -17,6 +17,7 @@ from .._progress import progress_bar
 from .._typing import InputLayout
 from ..preprocessing import WindowScaler
 from ._sink import (
+    Contents,
     begin,
     check_same,
     check_shareable,
@@ -204,17 +205,17 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
             f"windows {', '.join(map(str, numbers))} of source (in this order samples 0 to"
             f" {len(numbers) - 1}): {error}"
         ) from error
-    digest = fingerprint(windows, sample)
+    contents = Contents(fingerprint(windows, sample), embedded, n_windows)
     with undamaged():
         goes_on = holds_chunks(group)
     if goes_on:
-        size = check_same(group, digest, embedded, n_windows, chunk_size)
+        size = check_same(group, contents, chunk_size)
         unmark_lost(group)
     else:  # an earlier run whose first chunk was refused leaves nothing to keep
         size = min(int(chunk_size or default_chunk(windows)), n_windows)  # Zarr fills a whole chunk
         places, names = known_places(windows), file_names(windows)
         with written():
-            begin(group, digest, embedded, n_windows, size, places, names)
+            begin(group, contents, size, places, names)
     with undamaged():
         left = np.flatnonzero(~group["done"][:]).tolist()
     return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import url2pathname
 
 import numpy as np
@@ -24,6 +24,14 @@ _NAMES = ("done", "embedding", "recording", "sample", "start")
 _WHOLE = "stored_whole"  # attribute: arrays of which every chunk is written, also one of zeros
 _UNREADABLE = (KeyError, RuntimeError, TypeError, UnicodeDecodeError, json.JSONDecodeError)
 _DAMAGE = (*_UNREADABLE, ValueError)  # by zarr, for metadata that are JSON and say nonsense
+
+
+class Contents(NamedTuple):
+    """What a group holds the embeddings of, by which a later run recognises its own group."""
+
+    fingerprint: str  # of the source
+    sample: NDArray[Any]  # embeddings of a few windows, which the transformer is recognised by
+    n_windows: int
 
 
 def open_sink(sink: Any) -> Any:
@@ -212,9 +220,7 @@ def holds_chunks(group: Any) -> bool:
 
 def begin(
     group: Any,
-    fingerprint: str,
-    embedded: NDArray[Any],
-    n_windows: int,
+    contents: Contents,
     chunk_size: int,
     places: dict[str, NDArray[Any]],
     names: list[str | None],
@@ -225,12 +231,8 @@ def begin(
     ----------
     group : zarr.Group
         The group.
-    fingerprint : str
-        Digest of the source.
-    embedded : ndarray of shape (n_sampled, n_features)
-        Embeddings of a sample of the source, by which the transformer is recognised.
-    n_windows : int
-        Number of windows.
+    contents : Contents
+        What it will hold.
     chunk_size : int
         Number of windows in a chunk.
     places : dict of str to ndarray of shape (n_windows,)
@@ -252,13 +254,13 @@ def begin(
     group.attrs.update({"format": _FORMAT, "state": "being created"})
     for name in others:
         del group[name]
-    n_features, settings = embedded.shape[1], _settings(group)
-    n_chunks = -(-n_windows // chunk_size)
+    (_, n_features), settings = contents.sample.shape, _settings(group)
+    n_chunks = -(-contents.n_windows // chunk_size)
     group.create_array(
         "embedding",
-        shape=(n_windows, n_features),
+        shape=(contents.n_windows, n_features),
         chunks=(chunk_size, n_features),
-        dtype=embedded.dtype,
+        dtype=contents.sample.dtype,
         overwrite=True,  # an interrupted deletion may have left marks behind
         **settings,
     )
@@ -266,11 +268,12 @@ def begin(
     group.create_array(
         "done", shape=(n_chunks,), chunks=marks, dtype="bool", overwrite=True, **settings
     )
-    filled = {"sample": embedded} | places
+    filled = {"sample": contents.sample} | places
     for name, values in filled.items():
         group.create_array(name, data=values, overwrite=True, **settings)
     # Last, since from now on the arrays count.
-    facts = {"source": fingerprint, "recordings": names, _WHOLE: ["embedding", *filled]}
+    whole = ["embedding", *filled]
+    facts = {"source": contents.fingerprint, "recordings": names, _WHOLE: whole}
     group.attrs.update(facts | {"state": "begun"})
 
 
@@ -340,25 +343,15 @@ def _check_whole(group: Any) -> None:
             raise KeyError(f"chunks of {name}")
 
 
-def check_same(
-    group: Any,
-    fingerprint: str,
-    embedded: NDArray[Any],
-    n_windows: int,
-    chunk_size: int | None,
-) -> int:
+def check_same(group: Any, contents: Contents, chunk_size: int | None) -> int:
     """Raise unless a group was begun with this source and transformer; return its chunk size.
 
     Parameters
     ----------
     group : zarr.Group
         A group that is begun.
-    fingerprint : str
-        Digest of the source.
-    embedded : ndarray of shape (n_sampled, n_features)
-        Embeddings of a sample of the source.
-    n_windows : int
-        Number of windows.
+    contents : Contents
+        What this run would embed.
     chunk_size : int or None
         Number of windows in a chunk; None means that of the group.
 
@@ -372,11 +365,12 @@ def check_same(
     ValueError
         If the group was begun with another source, transformer or `chunk_size`, or is damaged.
     """
+    _, embedded, n_windows = contents
     with undamaged():
         _check_whole(group)
         source, sample = group.attrs["source"], group["sample"][:]
         done, embedding = group["done"], group["embedding"]
-    if source != fingerprint:
+    if source != contents.fingerprint:
         raise ValueError(
             f"sink was begun with another source, or its windows have changed. {_REMEDY}"
         )
