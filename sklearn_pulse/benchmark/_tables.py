@@ -22,6 +22,7 @@ from ._protocols import PROTOCOLS
 
 EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
 PARTS = {"val": "validation part", "test": "test part"}
+Key = tuple[str, str, str, str]  # protocol, data set, part and budget of a table
 LOWER_IS_BETTER = {"mse", "mae", "davies_bouldin"}
 
 
@@ -220,24 +221,24 @@ def _tables(records: list[dict[str, Any]], asked: list[Cell]) -> Iterator[Table]
             yield from _wide(protocol.name, found, wanted, namesakes)
             continue
         of_protocol = [
-            _table(*key, found[key], wanted[key], key[1] in namesakes)
+            _table(key, found[key], wanted[key], key[1] in namesakes)
             for dataset in (*protocol.datasets, *_own(protocol.name, found))
             for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
         ]
         yield from _crossed(of_protocol, wanted) if protocol.is_crossed else of_protocol
 
 
-def table_key(cell: Cell) -> tuple[str, str, str, str]:
+def table_key(cell: Cell) -> Key:
     """Return what the cells of one table share."""
     return cell.protocol, cell.dataset, cell.split, cell.budget
 
 
-def _own(protocol: str, found: Iterable[tuple[str, str, str, str]]) -> list[str]:
+def _own(protocol: str, found: Iterable[Key]) -> list[str]:
     """Return the names of the user's data sets of a protocol."""
     return sorted({key[1] for key in found if key[0] == protocol and is_own(key[1])})
 
 
-def _namesakes(found: Iterable[tuple[str, str, str, str]]) -> set[str]:
+def _namesakes(found: Iterable[Key]) -> set[str]:
     """Return the names of the user's data sets whose title another data set of `found` has."""
     titles = set()  # pairs, since protocols may give a data set titles of their own
     for name, dataset, *_ in found:
@@ -248,26 +249,17 @@ def _namesakes(found: Iterable[tuple[str, str, str, str]]) -> set[str]:
     return {dataset for dataset, title in titles if is_own(dataset) and n_of[title] > 1}
 
 
-def _table(
-    protocol: str,
-    dataset: str,
-    split: str,
-    budget: str,
-    records: list[dict[str, Any]],
-    asked: set[str],
-    has_namesake: bool,
-) -> Table:
+def _table(key: Key, records: list[dict[str, Any]], asked: set[str], has_namesake: bool) -> Table:
     """Return the table of records that share everything but method and seed."""
     per_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for record in records:
         for metric, score in record.get("scores", {}).items():
-            key = record["cell"]["method"], metric
-            per_seed[key][record["cell"]["seed"]] = float(np.mean(score))
-    values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
+            row = record["cell"]["method"], metric
+            per_seed[row][record["cell"]["seed"]] = float(np.mean(score))
+    values = {row: Value(of_seed) for row, of_seed in per_seed.items()}
     found = {text for record in records for text in (record.get("note", ""), _training(record))}
     notes = tuple(sorted(found - {""}))
-    names = frozenset(asked)
-    return Table(protocol, dataset, split, budget, values, notes, names, has_namesake)
+    return Table(*key, values, notes, frozenset(asked), has_namesake)
 
 
 def _wide(
@@ -309,9 +301,7 @@ def _note_of(record: dict[str, Any], columns: dict[str, str]) -> str:
     return f"{columns[record['cell']['dataset']]}: {record['note']}"
 
 
-def _crossed(
-    of_datasets: list[Table], wanted: Iterable[tuple[str, str, str, str]]
-) -> Iterator[Table]:
+def _crossed(of_datasets: list[Table], wanted: Iterable[Key]) -> Iterator[Table]:
     """Yield the tables whose columns are data sets.
 
     The table of the means over all titles comes first. It is left out if a title was neither asked
