@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from .._extras import needs
-from .._parameters import check_integer, check_option
+from .._parameters import check_option
 from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
+from ..windows._checks import check_downsample
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
 from ._remote import (
@@ -264,9 +265,7 @@ def fetch_mitbih_af(
     check_group(group)
     check_flags(download_if_missing, return_X_y=return_X_y)
     check_option("label", label, ("majority", "pure"))
-    downsample = check_integer(
-        "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
-    )
+    downsample = check_downsample(downsample, WINDOW_LENGTH)
     wfdb = _import_wfdb()
     folder, stands_in = _find_folder(data_home, download_if_missing)
     there = record_names(folder)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from .._extras import needs
-from .._parameters import check_integer, check_option
+from .._parameters import check_option
 from .._warnings import warn_user
+from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
 from ._remote import (
     REMOTES,
@@ -281,9 +282,7 @@ def fetch_sleep_edf(
     check_group(group)
     check_flags(download_if_missing, truncate=truncate, return_X_y=return_X_y)
     check_option("stages", stages, tuple(_STAGES))
-    downsample = check_integer(
-        "downsample", downsample, 1, EPOCH_LENGTH, meaning="1 keeps every step"
-    )
+    downsample = check_downsample(downsample, EPOCH_LENGTH)
     names, codes = _STAGES[stages]
     mne = _import_mne()
     nights = find_nights(_find_folder(data_home, download_if_missing))

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from .._parameters import check_integer, check_option
+from .._parameters import check_option
 from ..windows import RecordingWindows
+from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
 from ._ppg import SAMPLING_RATE, denoise
 from ._remote import REMOTES, check_flags, ensure, resolve_data_home, search
@@ -230,9 +231,7 @@ def fetch_wesad(
     check_group(group)
     check_flags(download_if_missing, return_X_y=return_X_y)
     check_option("windows", windows, ("published", "onset"))
-    downsample = check_integer(
-        "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
-    )
+    downsample = check_downsample(downsample, WINDOW_LENGTH)
     subjects = _read_subjects(resolve_data_home(data_home), download_if_missing)
     recordings = _denoise_all(subjects, aligned=windows == "onset")
     rows = [

@@ -16,6 +16,6 @@ def check_grid(length: Any, stride: Any, downsample: Any = 1) -> tuple[int, int,
     return length, stride, check_downsample(downsample)
 
 
-def check_downsample(downsample: Any) -> int:
+def check_downsample(downsample: Any, maximum: int | None = None) -> int:
     """Return `downsample` as an integer."""
-    return check_integer("downsample", downsample, 1, meaning="1 keeps every step")
+    return check_integer("downsample", downsample, 1, maximum, meaning="1 keeps every step")
