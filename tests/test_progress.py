@@ -110,6 +110,26 @@ def test_a_stopped_run_is_another_run(tmp_path):
     assert PulseTransformer(**params).fit(X).n_iter_ == 4
 
 
+class FailsAtTheEnd(FitLog):
+    """A callback that raises when a whole fit has ended."""
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        if context.task_name == "fit":
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_an_error_at_the_end_of_a_fit_leaves_the_estimator_as_it_was(is_fitted):
+    pulse = PulseTransformer(**SMALL_PULSE)
+    if is_fitted:
+        pulse.fit(X)
+    pulse.set_callbacks(FailsAtTheEnd())
+    before = dict(vars(pulse))
+    with pytest.raises(KeyboardInterrupt):
+        pulse.fit(2 * X)
+    assert vars(pulse) == before
+
+
 def test_teardown_follows_an_error():
     log = FitLog()
     with pytest.raises(ValueError, match="max_epochs"):

@@ -227,24 +227,25 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
         seen: dict[str, Any] = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
         if data.sample_weight is not None:
             seen["metadata"] = {"sample_weight": data.sample_weight}
-        with unchanged_on_failure(self), among_others(share), own_torch_state():
-            self._check_params()
-            seed = seed_of_run(self, share)
-            parts = self._prepared(data, seed)
-            callbacks = self._callbacks(parts.train, parts.valid)
+        with unchanged_on_failure(self):
+            with among_others(share), own_torch_state():
+                self._check_params()
+                seed = seed_of_run(self, share)
+                parts = self._prepared(data, seed)
+                callbacks = self._callbacks(parts.train, parts.valid)
+                if context is not None:
+                    context.call_on_fit_task_begin(estimator=self, **seen)
+                    fitted = partial(self._as_if_ended, parts)
+                    callbacks.append(("report_epochs", ReportEpochs(self, context, seen, fitted)))
+                net = self._trained_net(parts, seed, callbacks, share)
+                if self.warm_start and "net_" in vars(self):
+                    prepend_history(net, self.net_)
+                self.net_ = net
+                self._after_training(parts)
             if context is not None:
-                context.call_on_fit_task_begin(estimator=self, **seen)
-                fitted = partial(self._as_if_ended, parts)
-                callbacks.append(("report_epochs", ReportEpochs(self, context, seen, fitted)))
-            net = self._trained_net(parts, seed, callbacks, share)
-            if self.warm_start and "net_" in vars(self):
-                prepend_history(net, self.net_)
-            self.net_ = net
-            self._after_training(parts)
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, reconstruction_attributes={"net_": net}, **seen
-            )
+                context.call_on_fit_task_end(
+                    estimator=self, reconstruction_attributes={"net_": net}, **seen
+                )
         return self
 
     def _prepared(self, data: FitData, seed: int) -> Parts:
