@@ -124,3 +124,17 @@ def test_few_windows_are_read():
 
     assert warning_of(Counted()) is None
     assert 0 < Counted.n_read <= 256
+
+
+def test_windows_that_end_early_are_an_error():
+    class Ends(LazyWindows):
+        shape = (4, 8, 1)
+
+        def observed_windows(self):
+            return np.ones(4, dtype=bool)
+
+        def take(self, indices):
+            raise StopIteration
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        warning_of(Ends())

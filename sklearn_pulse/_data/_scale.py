@@ -33,7 +33,9 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
     n_windows = min(len(index), _MAX_WINDOWS)
     # One window at a time, since memory maps may be long.
     chosen = index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp), np.newaxis]
-    moments = _moments_of(map(windows.take, chosen), windows.n_channels)
+    # No `map`: it would end, without a word, at a StopIteration from the `take` of a user.
+    blocks = (windows.take(number) for number in chosen)
+    moments = _moments_of(blocks, windows.n_channels)
     mean, spread = moments.mean, moments.spread
     extreme = (spread > _EXTREME) | (spread < 1 / _EXTREME)
     far = np.abs(mean) > np.where(np.abs(mean) > _LARGE, _FAR, _EXTREME) * spread
