@@ -136,8 +136,9 @@ callbacks : list of skorch callbacks or None
     `fit` uses copies, which are found in ``net_.callbacks_``; an attribute that cannot be copied,
     such as a writer of logs, is shared. scikit-learn cannot clone a callback with such an
     attribute: pass a function that makes it. An `LRScheduler` replaces the schedule of the learning
-    rate. The net computes a loss and no predictions, so `EpochScoring` needs a function of
-    (net, X, y).
+    rate; a rate that a callback sets by itself lasts until the schedule sets the next one. A search
+    tries whole lists, such as ``{"callbacks": [None, [EarlyStopping(patience=3)]]}``. The net
+    computes a loss and no predictions, so `EpochScoring` needs a function of (net, X, y).
 warm_start : bool
     Whether `fit` starts from the weights of the last fit, with a new schedule. ``history_`` goes
     on where the last fit ended.

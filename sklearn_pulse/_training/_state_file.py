@@ -23,6 +23,7 @@ from .._warnings import warn_user
 FILE, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 _HEADER = b"sklearn_pulse checkpoint 1\n"
 _ABANDONED = 3600.0  # seconds after which a partial file of an unknown writer is taken as left over
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRITING: set[str] = set()  # names of the partial files that this process is writing
 
 
@@ -174,12 +175,15 @@ def _replace(
     except FileNotFoundError:
         raise
     except (OSError, DamagedError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
+        reason, number, place = str(error), errno.EIO, None
+        if isinstance(error, OSError):
+            reason, number, place = error.strerror, error.errno, error.filename2
+        remedy = "free space there, or set" if number in _FULL else "set"
         raise OSError(
-            getattr(error, "errno", errno.EIO),
-            f"the checkpoint cannot be written ({reason}): free space there, or set checkpoint_dir"
-            " to another folder",
-            str(partial),
+            number,
+            f"the checkpoint cannot be written ({reason}): {remedy} checkpoint_dir to another"
+            " folder",
+            str(place or partial),
         ) from error
     finally:
         _WRITING.discard(name)
