@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE
@@ -19,11 +20,12 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
     SGDClassifier,
+    SGDOneClassSVM,
 )
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from sklearn_pulse import (
     CrossPredictionTransformer,
@@ -346,6 +348,22 @@ def test_every_last_step(step, target, method):
     result = layer(torch.from_numpy(2 * rows)).numpy()
     assert result.shape == expected.shape and len(output["dims"]) == expected.ndim
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("step", "target"),
+    [
+        (SVC(kernel="linear", decision_function_shape="ovo"), y),  # a score per pair of classes
+        (PLSRegression(), 1e-7 * X[:, 0]),  # centres the rows; no error that is 1e-5 shows it
+        (SGDOneClassSVM(), None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_coefficients_do_not_make_a_linear_model(step, target, tmp_path):
+    chain = make_pipeline(encoder(), step).fit(X, target)
+    with pytest.raises(TypeError, match=f"{type(step).__name__} has no graph, as it is no linear"):
+        export(chain, tmp_path / "chain.pt2", format="torch")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_component_without_variance_is_divided_by_the_least_scale():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,29 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
     raise _refused(f"{name} has no graph")
 
 
+def _predicts_linearly(step: Any, coef: NDArray[Any]) -> bool:
+    """Return whether predictions are sums of products with the coefficients, in any unit.
+
+    Some models with coefficients centre the rows, take an exponential of the sums, or have a sum
+    for each pair of classes.
+    """
+    if not hasattr(step, "intercept_"):
+        return False
+    rows = np.random.default_rng(0).normal(size=(64, coef.shape[-1]))
+    sums = rows @ coef.T.astype(np.float64) + step.intercept_
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of names of features, which these rows lack
+        predicted = np.asarray(step.predict(rows))
+    if not hasattr(step, "classes_"):
+        sums = sums.reshape(predicted.shape)
+        return bool(np.allclose(predicted, sums, rtol=1e-4, atol=1e-4 * np.abs(sums).max()))
+    n_classes = len(step.classes_)
+    if n_classes == 2:
+        return np.array_equal(predicted, step.classes_[(sums.ravel() > 0).astype(int)])
+    is_one_each = sums.shape[1] == n_classes
+    return is_one_each and np.array_equal(predicted, step.classes_[sums.argmax(1)])
+
+
 def _refused(reason: str) -> TypeError:
     """Return the error for a step without a layer."""
     return TypeError(
@@ -229,6 +253,8 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
         return layer_of(step), "transform", {"name": "embedding", "dims": ["batch", "feature"]}
     check_one_label(step)
     coef = dense(step.coef_)
+    if not _predicts_linearly(step, coef):
+        raise _refused(f"{type(step).__name__} has no graph, as it is no linear model as fitted")
     if not hasattr(step, "classes_"):
         dims = ["batch"] if coef.ndim == 1 else ["batch", "target"]
         return Linear(coef, step.intercept_), "predict", {"name": "prediction", "dims": dims}
