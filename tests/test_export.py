@@ -23,6 +23,7 @@ from sklearn.linear_model import (
     SGDOneClassSVM,
 )
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -115,7 +116,7 @@ def test_a_chain_under_onnxruntime(tmp_path):
         LabeledSubsetClassifier(make_linear_probe()),
     )
     chain.fit(1e5 + X, y)
-    signature = export(chain, tmp_path / "chain.onnx", units=["counts", "counts"])
+    signature = export(chain, tmp_path / "chain.onnx", units=np.array(["counts", "counts"]))
     run, stored = onnx_program(tmp_path / "chain.onnx")
     assert stored == signature
     assert_equal(run, chain, method="predict_proba", offset=1e5)
@@ -428,13 +429,37 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     by_recording = make_pipeline(WindowScaler(per="recording"), encoder()).fit(bags)
     with pytest.raises(TypeError, match="WindowScaler has no graph. A WindowScaler with per='ch"):
         export(by_recording, tmp_path / "chain.onnx")
+    neighbours = make_pipeline(encoder(), KNeighborsClassifier(1)).fit(X, y)
+    with pytest.raises(TypeError, match=r"KNeighborsClassifier has no graph.*export.*chain\[:-1\]"):
+        export(neighbours, tmp_path / "chain.onnx")
     step_by_step = make_pipeline(StandardScaler(), encoder()).fit(X[..., 0])
     with pytest.raises(TypeError, match="StandardScaler has no graph before the encoder. A W"):
         export(step_by_step, tmp_path / "chain.pt2", format="torch")
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8).fit(X)
     with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must have"):
         export(make_pipeline(cross), tmp_path / "chain.onnx")
+    wrapped = FixedThresholdClassifier(make_pipeline(encoder(), LinearSVC())).fit(X, y == "calm")
+    with pytest.raises(TypeError, match="Export the chain that FixedThresholdClassifier wraps"):
+        export(wrapped, tmp_path / "chain.onnx")
+    with pytest.raises(TypeError, match="The chain of no steps: exactly one step must have"):
+        export(make_pipeline("passthrough"), tmp_path / "chain.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("scaler", "params"),
+    [
+        (StandardScaler(), {"with_std": False}),
+        (StandardScaler(), {"with_mean": False}),
+        (RobustScaler(), {"with_scaling": False}),
+        (RobustScaler(), {"with_centering": False}),
+    ],
+)
+def test_a_scaler_goes_by_what_was_set_after_fit(scaler, params):
+    rows = np.random.default_rng(0).normal(3, 2, size=(24, 8)).astype(np.float32)
+    scaler.fit(rows).set_params(**params)
+    result = last_layer(scaler)[0](torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(result, scaler.transform(rows), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

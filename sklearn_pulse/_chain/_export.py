@@ -20,6 +20,8 @@ from ._load import steps_of
 from ._steps import refuse_search
 
 _TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2}
+# Parameters of estimators that wrap another one.
+_OF_WRAPPERS = ("estimator", "estimators", "regressor")
 _PROBE_STEPS = 64  # time steps of the example where the length at fit is unknown
 
 
@@ -160,7 +162,7 @@ class Chain(nn.Module):
 
 def _called(steps: list[Any]) -> str:
     """Return the name of a chain in an error."""
-    names = ", ".join(type(step).__name__ for step in steps)
+    names = ", ".join(type(step).__name__ for step in steps) or "no steps"
     return names if len(steps) == 1 else f"The chain of {names}"
 
 
@@ -168,10 +170,14 @@ def _place_of_encoder(steps: list[Any]) -> int:
     """Return the place of the only encoder of a chain."""
     places = [i for i, step in enumerate(steps) if hasattr(step, "_as_graph")]
     if len(places) != 1:
-        names = ", ".join(type(step).__name__ for step in steps)
+        wraps = [step for step in steps if any(hasattr(step, name) for name in _OF_WRAPPERS)]
+        remedy = "Serve other chains by save_pretrained and load_pretrained."
+        if wraps:
+            name = type(wraps[0]).__name__
+            remedy = f"Export the chain that {name} wraps, and apply its rule to the results."
         raise TypeError(
-            f"{names}: exactly one step must have a network, such as PulseTransformer or"
-            " FineTuneClassifier. Serve other chains by save_pretrained and load_pretrained."
+            f"{_called(steps)}: exactly one step must have a network, such as PulseTransformer or"
+            f" FineTuneClassifier. {remedy}"
         )
     return places[0]
 
@@ -196,13 +202,15 @@ def _checked_units(units: Any, n_channels: int) -> list[str] | None:
     """Return one unit per channel, or None."""
     if units is None:
         return None
-    is_list = isinstance(units, list | tuple) and all(isinstance(unit, str) for unit in units)
+    is_list = isinstance(units, list | tuple | np.ndarray) and all(
+        isinstance(unit, str) for unit in units
+    )
     if not is_list or len(units) != n_channels:
         raise ValueError(
             f"units must be a list of {n_channels} strings, one per channel, got {units!r}; pass"
             " for example ['mV', 'mV'], or None"
         )
-    return list(units)
+    return list(map(str, units))
 
 
 def _checked_program(

@@ -16,6 +16,10 @@ from torch import Tensor, nn
 from ..preprocessing._statistics import LEAST, NORMAL_RANGE, ROUNDING
 from ._steps import check_one_label, encoded_classes
 
+# What to do with a step that has no layer.
+_BEFORE = "do other steps before the graph, or serve the chain by save_pretrained"
+_AFTER = "export the steps before it, as chain[:-1], and apply it to their embeddings"
+
 
 class Affine(nn.Module):
     """Map of each column: subtract the centre, multiply by the factor, add the shift.
@@ -180,14 +184,18 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
     """
     name = type(step).__name__
     if takes_windows and name != "WindowScaler":
-        raise _refused(f"{name} has no graph before the encoder")
+        raise _refused(f"{name} has no graph before the encoder", _BEFORE)
     if name == "WindowScaler" and step._per == "window":
         return ScaledWindows(step)
-    if name == "WindowScaler" and step._per == "channel" or name == "RobustScaler":
+    if name == "WindowScaler" and step._per == "channel":
         return Affine(_or(step.center_, 0.0), 1 / _or(step.scale_, 1.0))
+    # scikit-learn goes by the present value of these parameters, not by that of `fit`.
+    if name == "RobustScaler":
+        center = step.center_ if step.with_centering else 0.0
+        return Affine(center, 1 / step.scale_ if step.with_scaling else 1.0)
     if name == "StandardScaler":
         center = step.mean_ if step.with_mean else 0.0
-        return Affine(center, 1 / _or(step.scale_, 1.0))
+        return Affine(center, 1 / step.scale_ if step.with_std else 1.0)
     if name == "MinMaxScaler":
         limits = tuple(map(float, step.feature_range)) if step.clip else None
         return Affine(0.0, step.scale_, step.min_, limits)  # type: ignore[arg-type]
@@ -195,7 +203,7 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
         products = Linear(step.components_, 0.0)
         factor = 1 / _spread(step) if step.whiten else 1.0
         return nn.Sequential(Affine(step.mean_), products, Affine(0.0, factor))
-    raise _refused(f"{name} has no graph")
+    raise _refused(f"{name} has no graph", _BEFORE if takes_windows else _AFTER)
 
 
 def _predicts_linearly(step: Any, coef: NDArray[Any]) -> bool:
@@ -221,12 +229,12 @@ def _predicts_linearly(step: Any, coef: NDArray[Any]) -> bool:
     return is_one_each and np.array_equal(predicted, step.classes_[sums.argmax(1)])
 
 
-def _refused(reason: str) -> TypeError:
+def _refused(reason: str, remedy: str) -> TypeError:
     """Return the error for a step without a layer."""
     return TypeError(
         f"{reason}. A WindowScaler with per='channel' or 'window', then an estimator with a"
         " network, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
-        " one: do other steps before the graph, or serve the chain by save_pretrained."
+        f" one: {remedy}."
     )
 
 
@@ -254,7 +262,8 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     check_one_label(step)
     coef = dense(step.coef_)
     if not _predicts_linearly(step, coef):
-        raise _refused(f"{type(step).__name__} has no graph, as it is no linear model as fitted")
+        reason = f"{type(step).__name__} has no graph, as it is no linear model as fitted"
+        raise _refused(reason, _AFTER)
     if not hasattr(step, "classes_"):
         dims = ["batch"] if coef.ndim == 1 else ["batch", "target"]
         return Linear(coef, step.intercept_), "predict", {"name": "prediction", "dims": dims}
