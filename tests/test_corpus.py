@@ -338,6 +338,21 @@ def test_a_sink_without_a_complete_chunk_is_begun_anew(tmp_path):
         embed_dataset(STATISTICS, X, tmp_path / "z")
 
 
+def test_a_sink_that_another_call_begins_anew_is_not_mixed(tmp_path):
+    """Both calls returned, and the sink held rows of two transformers, each marked as complete."""
+
+    class Disturbed(TransformerMixin, BaseEstimator):
+        def transform(self, windows):
+            if [path.name for path in (tmp_path / "z" / "embedding").glob("*")] == ["zarr.json"]:
+                embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+            return STATISTICS.transform(windows) + 1
+
+    with pytest.raises(ValueError, match="sink was begun anew by another call"):
+        embed_dataset(Disturbed(), X, tmp_path / "z", chunk_size=4)
+    group = embed_dataset(STATISTICS, X, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
 @pytest.mark.parametrize("host", ["", "localhost"])
 def test_a_sink_may_be_the_address_of_a_folder(tmp_path, host):
     path = tmp_path / "my sink"

@@ -137,7 +137,7 @@ def embed_dataset(
     ``group["done"][row // group["embedding"].chunks[0]] = False``, where `row` is one of its rows.
     A sink without a complete chunk is begun anew, with any transformer and source. Only one process
     at a time should fill a sink, with any number of workers: a second process may undo marks of the
-    first, so that some chunks are embedded twice.
+    first, so that some chunks are embedded twice, or begin the sink anew, which ends the first.
 
     Examples
     --------
@@ -239,7 +239,6 @@ def _embed_chunk(
     The chunk has the numbers `chunk` in the source, and `rows` in `windows`, which may be a part
     of the source.
     """
-    embedding = reopened(embedding)
     try:
         embedded = _embedded(transformer, read(windows, rows))
         _check_alike(embedded, embedding)
@@ -248,8 +247,9 @@ def _embed_chunk(
             f"windows {chunk.start} to {chunk.stop - 1} of source (sample 0 is window"
             f" {chunk.start}): {error}"
         ) from error
+    found = reopened(embedding)  # not before the chunk is embedded, which may take long
     with written():
-        embedding[chunk] = embedded
+        found[chunk] = embedded
     return chunk.start, chunk.stop
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ _MARKS = 1024  # of chunks, in a file
 _FEW = 1e-3  # share of embeddings that may be a step of rounding away
 _REMEDY = "Name another sink, or delete this one."
 _NAMES = ("done", "embedding", "recording", "sample", "start")
+_BEGUN_AS = "begun_as"  # attribute of the embeddings: another one each time a group is begun
 _WHOLE = "stored_whole"  # attribute: arrays of which every chunk is written, also one of zeros
 _UNREADABLE = (KeyError, RuntimeError, TypeError, UnicodeDecodeError, json.JSONDecodeError)
 _DAMAGE = (*_UNREADABLE, ValueError)  # by zarr, for metadata that are JSON and say nonsense
@@ -179,7 +181,7 @@ def check_shareable(group: Any) -> None:
 
 
 def reopened(array: Any) -> Any:
-    """Open an array of a sink in the process that writes to it.
+    """Open the embeddings of a sink in the process that writes to them.
 
     Parameters
     ----------
@@ -195,15 +197,22 @@ def reopened(array: Any) -> Any:
     ------
     ValueError
         If the array is not there, since it lies on the disk of another machine, or in the memory
-        of another process. Zarr itself would write where nobody reads.
+        of another process. Zarr itself would write where nobody reads. Or if another call has
+        begun the sink anew, whose embeddings these are not.
     """
     import zarr
 
     try:
         found = zarr.open_array(array.store, path=array.path, mode="r+")
-        return found.with_config({"write_empty_chunks": True})  # no file of zarr keeps this
     except FileNotFoundError as error:
         reason = str(error)
+    else:
+        if found.attrs.get(_BEGUN_AS) != array.attrs.get(_BEGUN_AS):
+            raise ValueError(
+                "sink was begun anew by another call of embed_dataset while this one filled it:"
+                " only one may fill a sink at a time. Name another sink."
+            )
+        return found.with_config({"write_empty_chunks": True})  # no file of zarr keeps this
     # Not from zarr's error, which some processes cannot send.
     raise ValueError(
         f"sink is not found by a process that should write to it ({reason}): pass a path that all"
@@ -261,6 +270,7 @@ def begin(
         shape=(contents.n_windows, n_features),
         chunks=(chunk_size, n_features),
         dtype=contents.sample.dtype,
+        attributes={_BEGUN_AS: uuid.uuid4().hex},
         overwrite=True,  # an interrupted deletion may have left marks behind
         **settings,
     )
