@@ -1,6 +1,7 @@
 """Whole chains in folders: what comes back, to the bit, and what is refused."""
 
 import fnmatch
+import os
 import shutil
 import sys
 import types
@@ -444,6 +445,40 @@ def test_a_name_that_is_neither(hub, read):
         with pytest.raises(FileNotFoundError) as caught:
             read(path)
         assert "Hub" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [load_pretrained, RandomEncoderTransformer.from_pretrained])
+def test_a_repository_without_a_model_and_a_damaged_one_are_named(hub, tmp_path, read):
+    """The errors named folders of the cache, or a copy that was deleted by then."""
+    (tmp_path / "hub" / "lab" / "empty").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match="lab/empty of the Hugging Face Hub holds no model"):
+        read("lab/empty")
+    (tmp_path / "hub" / "lab" / "empty" / "README.md").write_text("# Another model")
+    with pytest.raises(FileNotFoundError, match="lab/empty of the Hugging Face Hub holds no model"):
+        read("lab/empty")
+    encoder().fit(X).push_to_hub("lab/cut")
+    os.truncate(tmp_path / "hub" / "lab" / "cut" / "model.safetensors", 100)
+    with pytest.raises(ValueError, match="lab/cut of the .* lab/cut/model.safetensors is damaged"):
+        read("lab/cut")
+
+
+def test_an_error_of_the_connection_names_the_repository(hub, monkeypatch):
+    class ProtocolError(Exception):
+        """An error of httpx, which is no OSError."""
+
+    def snapshot_download(*args, **kwargs):
+        raise ProtocolError("peer closed connection")
+
+    monkeypatch.setattr(sys.modules["huggingface_hub"], "snapshot_download", snapshot_download)
+    with pytest.raises(FileNotFoundError, match="lab/encoder, .* or is out of reach.*peer closed"):
+        load_pretrained("lab/encoder")
+
+
+def test_other_files_in_the_cache_are_not_copied(hub, tmp_path):
+    encoder().fit(X).push_to_hub("lab/encoder")
+    (tmp_path / "cache" / "lab" / "encoder").mkdir(parents=True)
+    (tmp_path / "cache" / "lab" / "encoder" / "huge.bin").symlink_to(tmp_path / "none")
+    assert load_pretrained("lab/encoder").transform(X).shape[0] == len(X)
 
 
 @pytest.mark.parametrize("read", [load_pretrained, PulseTransformer.from_pretrained])

@@ -74,15 +74,44 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
         try:
             cached = hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
-        except (OSError, ValueError) as error:  # the errors of huggingface_hub are of these
+        except Exception as error:  # of its client of HTTP too, whose errors are of no common kind
             raise FileNotFoundError(
                 f"there is no folder {name}, and the Hugging Face Hub has no such model, or is out"
                 f" of reach ({type(error).__name__}: {error}). Pass a folder that save_pretrained"
                 " has written, or the name of a repository that you may read."
             ) from error
         copied = Path(home) / "model"
-        shutil.copytree(cached, copied)
-        yield copied
+        _copy_model(Path(cached), copied)
+        if not (copied / CONFIG).exists():
+            raise FileNotFoundError(
+                f"the repository {name} of the Hugging Face Hub holds no model of sklearn_pulse: it"
+                f" has no {CONFIG}. Name one that push_to_hub has written."
+            )
+        with _named(name, copied):
+            yield copied
+
+
+def _copy_model(cached: Path, copied: Path) -> None:
+    """Copy the files of a model; the cache may hold others of the repository, however large."""
+    copied.mkdir()
+    for pattern in _FILES:
+        for file in cached.glob(pattern):
+            target = copied / file.relative_to(cached)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, target)
+
+
+@contextlib.contextmanager
+def _named(name: str, copied: Path) -> Iterator[None]:
+    """Let errors name the repository instead of its copy, which is deleted by then."""
+    try:
+        yield
+    except (FileNotFoundError, ValueError) as error:
+        if str(copied) not in str(error):
+            raise
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        reason = str(error).replace(str(copied), name)
+        raise kind(f"the repository {name} of the Hugging Face Hub: {reason}") from error
 
 
 def _refuse_revision(revision: str | None, found: str) -> None:
