@@ -300,6 +300,15 @@ def test_a_sink_that_was_half_created_is_created_again(tmp_path, monkeypatch):
     assert "recording" not in group  # X names none, unlike the lazy windows of the first run
 
 
+def test_the_folder_of_the_recordings_is_no_sink(folder):
+    """The first call wrote there, and no later one went on, since the folder was one of Zarr."""
+    statistics = StatisticsTransformer().fit(X)
+    with pytest.raises(ValueError, match="is the folder of the recordings"):
+        embed_dataset(statistics, folder[0], str(folder[0]), length=16)
+    group = embed_dataset(statistics, folder[0], folder[0] / "sink.zarr", length=16)
+    assert group["done"][:].all()
+
+
 def test_another_run_is_refused(tmp_path):
     embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
     other = make_pipeline(STATISTICS, StandardScaler()).fit(X)

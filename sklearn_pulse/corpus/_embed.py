@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._parameters import check_integer, check_n_jobs, check_verbose
+from .._parameters import as_path, check_integer, check_n_jobs, check_verbose
 from .._pipelines import steps_of
 from .._progress import progress_bar
 from .._typing import InputLayout
@@ -163,6 +163,7 @@ def embed_dataset(
         )
     windows = as_source(source, length, stride, input_layout)
     check_channels_last(transformer, source, "embed_dataset")
+    _check_apart(source, sink)
     group = open_sink(sink)
     if not stays_here(n_jobs):
         check_shareable(group)
@@ -187,6 +188,17 @@ def embed_dataset(
                 done[first // size] = True
             advance(last - first)
     return group
+
+
+def _check_apart(source: Any, sink: Any) -> None:
+    """Raise if the sink is the folder of the recordings, which no later call would read as one."""
+    if not all(isinstance(place, str | os.PathLike) for place in (source, sink)):
+        return
+    if as_path("sink", sink).resolve() == as_path("source", source).resolve():
+        raise ValueError(
+            f"sink={os.fspath(sink)!r} is the folder of the recordings: name another one, which may"
+            " lie in it."
+        )
 
 
 def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None) -> list[slice]:
