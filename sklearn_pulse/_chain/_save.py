@@ -70,9 +70,10 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     -----
     ``config.json`` describes the steps, ``model.safetensors`` holds the numbers of the steps that
     are no encoders, and each encoder has a folder of its own. `memory`, `n_jobs` and `verbose`
-    belong to a machine and are not written. The settings of `set_output` come back; requests of
-    metadata routing do not. An ``SGDClassifier(average=True)`` predicts, but loses the weights that
-    it averages: ``partial_fit`` needs a new `fit`.
+    belong to a machine and are not written. The settings of `set_output` come back, but for those
+    of a transformer that is saved alone; requests of metadata routing do not. An
+    ``SGDClassifier(average=True)`` predicts, but loses the weights that it averages:
+    ``partial_fit`` needs a new `fit`.
 
     Examples
     --------
