@@ -266,8 +266,9 @@ def ensure(
     The unpacked data set is used if it exists. Otherwise, an archive in the data home or in the
     data set's folder is unpacked. If both are missing, the data set is downloaded; a broken
     download is resumed by the next call. The folder appears only when it is complete; where
-    ``<data_home>/<name>`` is a link to a folder, it appears inside of this folder. A second process
-    waits for the first, by a lock file ``.<name>.lock`` that stays in the data home.
+    ``<data_home>/<name>`` is a link to a folder, or holds hidden files alone, it appears inside of
+    this folder. A second process waits for the first, by a lock file ``.<name>.lock`` that stays in
+    the data home.
 
     Parameters
     ----------
@@ -307,6 +308,7 @@ def ensure(
         if found is not None:
             return found  # another process has put the data set in place
         archive = _archive_to_unpack(home, remote, download_if_missing)
+        _refuse_in_the_way(_place(home, remote), remote)  # before gigabytes are downloaded
         if archive is None:
             return _download(home, remote)
         _check(archive, remote.checksum, home, remote)
@@ -469,23 +471,37 @@ def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
 
 
 def _place(home: Path, remote: Remote) -> Path:
-    """Return where the data set's folder appears: inside of a link, which nothing replaces."""
+    """Return where the data set's folder appears: inside of a folder that nothing may replace.
+
+    This is a folder behind a link, or one with hidden files alone, such as the user's ``.git``.
+    """
     folder = home / remote.name
-    return folder / remote.name if folder.is_symlink() and folder.is_dir() else folder
+    content = _content(folder, remote)
+    is_hidden = bool(content) and all(name.startswith(".") for name in content)
+    is_kept = is_hidden or (folder.is_symlink() and folder.is_dir())
+    return folder / remote.name if is_kept else folder
+
+
+def _content(folder: Path, remote: Remote) -> list[str]:
+    """Return the names in a folder, its archive and what a file manager leaves aside."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    aside = (".DS_Store", remote.filename)
+    return [name for name in names if name not in aside and not name.startswith("._")]
+
+
+def _refuse_in_the_way(place: Path, remote: Remote) -> None:
+    """Raise if anything is where the data set's folder is to appear."""
+    is_folder = place.is_dir() and not place.is_symlink()
+    if _content(place, remote) if is_folder else os.path.lexists(place):
+        raise OSError(
+            f"{place} is in the way: it does not hold {', '.join(remote.landmarks)}. Move it "
+            "away and try again."
+        )
 
 
 def _move_into_place(source: Path, folder: Path, remote: Remote) -> None:
-    """Rename `source` to the data set's folder; an existing folder must have no visible files."""
-    # A link to a folder elsewhere can be neither removed as a folder nor replaced by one.
-    is_folder = folder.is_dir() and not folder.is_symlink()
-    if is_folder and all(path.name.startswith(".") for path in folder.iterdir()):
+    """Rename `source` to the data set's folder."""
+    _refuse_in_the_way(folder, remote)
+    if folder.is_dir():
         shutil.rmtree(folder)
-    try:
-        os.replace(source, folder)
-    except OSError as error:
-        if _find_root(folder, remote.landmarks) is not None:
-            return  # another process has put the data set in place
-        raise OSError(
-            f"{folder} is in the way: it does not hold {', '.join(remote.landmarks)}. Move it "
-            "away and try again."
-        ) from error
+    os.replace(source, folder)

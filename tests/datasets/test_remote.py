@@ -416,6 +416,20 @@ def test_other_files_in_the_way(remote, server, tmp_path):
     with pytest.raises(OSError, match="is in the way"):
         _remote.ensure("toy", tmp_path)
     assert (tmp_path / "toy" / "notes").read_text() == "mine"
+    assert server.log == []  # once it was downloaded first
+
+
+@pytest.mark.parametrize("place", [None, "", "toy"])
+def test_hidden_files_of_the_user_are_kept(remote, server, tmp_path, place):
+    """Once they were deleted with their folder, in silence."""
+    (tmp_path / "toy" / ".git").mkdir(parents=True)
+    (tmp_path / "toy" / ".git" / "mine").write_text("mine")
+    if place is not None:
+        (tmp_path / place / "toy-1.0.zip").write_bytes(server.files["/toy.zip"])
+    folder = _remote.ensure("toy", tmp_path)
+    assert folder == tmp_path / "toy" / "toy" and (folder / "a.txt").read_bytes() == b"text"
+    assert (tmp_path / "toy" / ".git" / "mine").read_text() == "mine"
+    assert _remote.ensure("toy", tmp_path) == folder and len(server.log) == (place is None)
 
 
 @pytest.mark.parametrize("place", [None, "", "toy"])
