@@ -140,6 +140,7 @@ class _ResumingDownloader:
         """Complete the partial file and move it to `output_file`."""
         import requests
 
+        os.unlink(output_file)  # pooch's, which is empty: a process that is killed would leave it
         with open(self.part, "ab") as stream:
             try:
                 _append(stream, url)

@@ -571,6 +571,29 @@ _remote._unpack(home / "toy-1.0.zip", home, entry)
     assert sorted(names(tmp_path)) == [".toy-of-mine", "toy", "toy-1.0.zip"]
 
 
+def test_a_killed_download_leaves_its_part_alone(remote, server, tmp_path):
+    """Once each kill left an empty file of pooch, for ever."""
+    is_under_way, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        is_under_way.set()
+        go_on.wait(60)
+
+    server.half_way = wait
+    code = f"""
+from sklearn_pulse.datasets import _remote
+_remote.REMOTES["toy"] = _remote.{remote!r}
+_remote.ensure("toy", {str(tmp_path)!r})
+"""
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        assert is_under_way.wait(60)
+        process.kill()
+    go_on.set()
+    assert names(tmp_path) == ["toy-1.0.zip.part"]
+    server.half_way = lambda: None
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+
+
 # Plain files that a figshare article lists
 
 
