@@ -7,6 +7,7 @@ archive that the user has put there, or downloads the data set (paper, Appendix 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from ._archive import DamagedArchiveError, extract
 from ._download import DownloadError, alone, check_file, download, import_pooch, read_json
 
 _FIGSHARE = "https://api.figshare.com/v2/articles"
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _ASKS_ABOVE = 1_000_000_000  # bytes; a larger download has to be asked for
 _UNPACKING = ".unpacking"  # end of the name of a temporary folder
 _PHYSIONET = "https://physionet.org/static/published-projects"
@@ -178,15 +180,16 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
 
 @contextlib.contextmanager
 def writable(home: Path) -> Iterator[None]:
-    """Let a PermissionError name the data home, and what to do."""
+    """Let the error of a folder that cannot be written name the data home, and what to do."""
     try:
         yield
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
         raise PermissionError(
             error.errno,
-            f"the data folder {home} cannot be written: put the unpacked files there as another"
-            " user, or name another folder, by data_home or by the environment variable"
-            " SKLEARN_PULSE_DATA",
+            f"the data folder {home} cannot be written: put the files there as another user, or"
+            " name another folder, by data_home or by the environment variable SKLEARN_PULSE_DATA",
             error.filename,
         ) from error
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import is_intact, map_array, save_sealed, write_whole
-from ._remote import get_data_home
+from ._remote import get_data_home, writable
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
 
@@ -45,8 +45,8 @@ class TrialStore:
         system: System,
         backend: Literal["midpoint", "torchsde"],
     ) -> None:
-        home = Path(get_data_home(data_home))
-        self.folder = home / "synthetic" / f"{backend}-v{_VERSION}" / system.name
+        self._home = Path(get_data_home(data_home))
+        self.folder = self._home / "synthetic" / f"{backend}-v{_VERSION}" / system.name
         self._system = system
 
     def path(self, key: Key) -> Path:
@@ -72,7 +72,8 @@ class TrialStore:
 
     def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:
         """Write a set of trials to a temporary file, then rename the file."""
-        write_whole(self.path(key), lambda file: save_sealed(file, trials))
+        with writable(self._home):
+            write_whole(self.path(key), lambda file: save_sealed(file, trials))
 
 
 def missing_batches(

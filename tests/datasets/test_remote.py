@@ -5,11 +5,13 @@ from __future__ import annotations
 import builtins
 import concurrent.futures
 import dataclasses
+import errno
 import functools
 import hashlib
 import http.server
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -25,6 +27,8 @@ from sklearn_pulse.datasets import (
     _download,
     _remote,
     _sleep_edf,
+    _synthetic_cache,
+    _systems,
     fetch_har,
     fetch_sleep_edf,
     fetch_wesad,
@@ -709,15 +713,19 @@ def test_flags_are_booleans(fetch, tmp_path):
             fetch(tmp_path, **({"download_if_missing": False} | {name: value}))
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch, number):
     def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied", str(tmp_path / ".har.lock"))
+        raise OSError(number, os.strerror(number), str(tmp_path / ".har.lock"))
 
     message = "the data folder .* cannot be written: .*data_home or by the .*SKLEARN_PULSE_DATA"
     (tmp_path / _remote.REMOTES["har"].filename).write_bytes(b"an archive")
+    store = _synthetic_cache.TrialStore(tmp_path, _systems.SYSTEMS["lorenz"], "midpoint")
     monkeypatch.setattr(_remote, "alone", refuse)
     with pytest.raises(PermissionError, match=message):
         _remote.ensure("har", tmp_path)
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     with pytest.raises(PermissionError, match=message):
         _remote.get_data_home(tmp_path / "new")
+    with pytest.raises(PermissionError, match=message):
+        store[0, 0.0] = np.zeros((1, 1), np.float32)
