@@ -194,7 +194,7 @@ def fetch_har(
     return (data.X, data.y) if return_X_y else data
 
 
-def read_recordings(raw_folder: Path) -> list[Recording]:
+def read_recordings(raw_folder: Path, rows: NDArray[np.int64]) -> list[Recording]:
     """Read every recording and cut all of them to one common length.
 
     The common length T is the third smallest length. Shorter recordings (two of the published
@@ -204,6 +204,9 @@ def read_recordings(raw_folder: Path) -> list[Recording]:
     ----------
     raw_folder : pathlib.Path
         Folder ``RawData`` with ``acc_expEE_userUU.txt`` and ``gyro_expEE_userUU.txt``.
+    rows : ndarray of shape (n_rows, 5)
+        Rows of :func:`read_labels`. A recording that ends before one of its activities is cut off,
+        and would shorten all others.
 
     Returns
     -------
@@ -225,6 +228,13 @@ def read_recordings(raw_folder: Path) -> list[Recording]:
             "are needed; unpack the complete data set again."
         )
     pairs = [_read_pair(raw_folder, match.string) for match in matches]
+    for match, (acc, _) in zip(matches, pairs, strict=True):
+        labelled = rows[rows[:, 0] == int(match[1]), 4].max(initial=0)
+        if labelled > len(acc):
+            raise ValueError(
+                f"{raw_folder / match.string} has {len(acc)} rows, but labels.txt names steps up to"
+                f" {labelled} of it: it is cut off, unpack the data set again."
+            )
     length = sorted(len(acc) for acc, _ in pairs)[2]
     recordings = []
     for match, (acc, gyro) in zip(matches, pairs, strict=True):
@@ -305,7 +315,7 @@ def _find_folder(home: Path, download_if_missing: bool) -> Path:
 def _load(raw_folder: Path, group: str) -> Bunch:
     """Read, shuffle, split and window the recordings."""
     rows = read_labels(raw_folder / "labels.txt")
-    by_name = read_recordings(raw_folder)
+    by_name = read_recordings(raw_folder, rows)
     _refuse_incomplete(raw_folder, rows, by_name)
     order, recording_split = shuffled_split(len(by_name))
     recordings = [by_name[i] for i in order]

@@ -117,7 +117,7 @@ def test_label_rows_in_detail(tmp_path):
         [3, 2, 6, 271, 400],  # ends at T - 1: fits
         [4, 2, 1, 0, 150],  # a dropped recording
     ]
-    write_folder(tmp_path / "RawData", {1: 400, 2: 400, 3: 420, 4: 300, 5: 310}, rows)
+    write_folder(tmp_path / "RawData", {1: 5000, 2: 400, 3: 420, 4: 300, 5: 310}, rows)
     data = fetch_har(tmp_path)
     got = {
         int(e): [
@@ -306,6 +306,15 @@ def test_recordings_that_were_not_unpacked(damaged):
         path.unlink()
     message = r"acc_exp01_user01\.txt is missing, one of 2 missing recordings"
     with pytest.raises(OSError, match=message):
+        fetch_har(damaged.parent)
+
+
+def test_a_recording_that_is_cut_off(damaged):
+    """Once all others were cut to it, in silence."""
+    for path in damaged.glob("*_exp05_user03.txt"):
+        path.write_text("\n".join(path.read_text().splitlines()[:500]) + "\n")
+    message = r"acc_exp05_user03\.txt has 500 rows, but labels\.txt names steps up to \d+ of it"
+    with pytest.raises(ValueError, match=message):
         fetch_har(damaged.parent)
 
 
