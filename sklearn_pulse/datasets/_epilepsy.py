@@ -31,7 +31,7 @@ _SETS = "ZONFS"
 _SEIZURE_SET = "S"
 _VOLUNTEER_SETS = "ZO"
 _FILES_PER_SET = 100
-_BONN_LANDMARKS = tuple(f"{name}/{name}001.[tT][xX][tT]" for name in _SETS)
+_BONN_LANDMARKS = tuple(f"{name}/{name}[0-9][0-9][0-9].[tT][xX][tT]" for name in _SETS)
 
 # The 80 windows of the benchmark's train.pt and val.pt, in the order of these files, found by
 # comparing values. Each is written as set, number of the file and number of the window in the

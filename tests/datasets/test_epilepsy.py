@@ -259,6 +259,14 @@ def test_damaged_text_file(folder, tmp_path, text, message):
         fetch_epilepsy(tmp_path)
 
 
+def test_the_first_file_of_a_set_is_missing(folder, tmp_path):
+    """Once the set itself was said to be missing."""
+    shutil.copytree(folder[0] / "bonn_epilepsy", tmp_path / "epilepsy")
+    (tmp_path / "epilepsy" / "S" / "S001.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"S001\.txt is missing"):
+        fetch_epilepsy(tmp_path)
+
+
 def test_constant_time_step_is_scaled_to_zero():
     assert reader.scale_time_steps(np.array([[2.0, 1.0], [2.0, 3.0]])).tolist() == [[0, 0], [0, 1]]
 
