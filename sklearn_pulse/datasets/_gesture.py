@@ -308,6 +308,8 @@ def _read(
     archive = search(home, folders, _TS_LANDMARKS)
     if archive is not None and (folder is None or split == "archive"):
         return _from_archive(archive, split)
+    if folder is None or split == "archive":
+        _refuse_one_of_two(home, folders)
     if split == "archive":
         raise ValueError(
             f"split='archive' needs {' and '.join(_TS_LANDMARKS)}, which are not in {home}; put "
@@ -315,6 +317,16 @@ def _read(
         )
     folder = folder or ensure("gesture", home, download_if_missing)
     return _tfc.read_parts(folder, n_channels=len(CHANNEL_NAMES), n_classes=len(TARGET_NAMES))
+
+
+def _refuse_one_of_two(home: Path, folders: tuple[str, ...]) -> None:
+    """Raise if one file of the archive is there: another version of the gestures is downloaded."""
+    for name, other in (_TS_LANDMARKS, _TS_LANDMARKS[::-1]):
+        if found := search(home, folders, (name,)):
+            raise FileNotFoundError(
+                f"{found / other} is missing, although {name} is there; unpack the complete data "
+                "set again."
+            )
 
 
 def _from_archive(folder: Path, split: str) -> _tfc.Parts:

@@ -169,6 +169,16 @@ def test_bad_parameters(folder, parameters):
         fetch_gesture(folder[0], **parameters)
 
 
+@pytest.mark.parametrize(("name", "other"), [("TRAIN", "TEST"), ("TEST", "TRAIN")])
+@pytest.mark.parametrize("split", ["published", "archive"])
+def test_one_of_the_two_files_is_missing(folder, tmp_path, name, other, split):
+    """Once another version of the gestures was downloaded."""
+    file = f"UWaveGestureLibrary_{name}.ts"
+    (tmp_path / file).symlink_to(folder[0] / "uwave_gesture" / file)
+    with pytest.raises(FileNotFoundError, match=rf"_{other}\.ts is missing, although .*_{name}\.ts"):
+        fetch_gesture(tmp_path, download_if_missing=False, split=split)
+
+
 def test_missing_data_set(tmp_path):
     with pytest.raises(OSError, match="19930247"):
         fetch_gesture(tmp_path / "nothing", download_if_missing=False)
