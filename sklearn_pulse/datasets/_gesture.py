@@ -295,7 +295,10 @@ def first_equal(X: NDArray[np.float64]) -> NDArray[np.intp]:
 
 def _values(channel: str) -> list[float]:
     """Parse the values of one channel; "?" becomes NaN."""
-    return [float("nan") if value.strip() == "?" else float(value) for value in channel.split(",")]
+    values = [float("nan" if value.strip() == "?" else value) for value in channel.split(",")]
+    if np.isinf(values).any():
+        raise ValueError("a value is infinite")
+    return values
 
 
 def _read(

@@ -101,6 +101,8 @@ def _read(path: Path, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.
             f"{path} has samples of shape {samples.shape} and labels of shape {labels.shape} "
             f"instead of (n, {n_channels}, n_timesteps) and (n,); download it again."
         )
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{path} holds a value that is not finite; download it again.")
     if not (labels == np.rint(labels)).all() or (np.abs(labels) > 2**31).any():  # also of NaN
         raise ValueError(f"{path} has labels that are no whole numbers; download it again.")
     return samples.transpose(0, 2, 1), labels.astype(np.int64)

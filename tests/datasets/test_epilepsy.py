@@ -173,6 +173,7 @@ def test_options_that_need_the_text_files(tmp_path, parameters):
         ({"samples": torch.zeros(2, 1, 178)}, "not a dictionary"),
         ({"samples": torch.zeros(2, 3, 178), "labels": torch.zeros(2)}, r"\(2, 3, 178\)"),
         ({"samples": torch.zeros(2, 1, 178), "labels": torch.zeros(3)}, r"shape \(3,\)"),
+        ({"samples": torch.zeros(2, 1, 178) / 0, "labels": torch.zeros(2)}, "val.pt holds a value"),
         ({"samples": torch.zeros(2, 1, 178), "labels": torch.full((2,), 2)}, "labels from 2 to 2"),
         ({"samples": torch.zeros(2, 1, 100), "labels": torch.zeros(2)}, r"\[100, 178\] steps"),
     ],

@@ -230,6 +230,7 @@ def test_missing_values_and_spaces(tmp_path):
         ("@data\n", "no series after a line @data"),
         ("1,2:1.0\n", "no series after a line @data"),
         ("@data\n1,x:1.0\n", "line 2 is not a series"),
+        ("@data\n1,-inf:1.0\n", "line 2 is not a series"),
         ("@data\n1,2:1:1.0\n", "line 2 is not a series"),
         ("@data\n1,2:3,4:1.0\n1,2,3:4,5,6:1.0\n", r"line 3 has shape \(3, 2\)"),
         ("@data\n1.0\n", "line 2 has shape"),
