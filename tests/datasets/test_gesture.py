@@ -175,7 +175,9 @@ def test_one_of_the_two_files_is_missing(folder, tmp_path, name, other, split):
     """Once another version of the gestures was downloaded."""
     file = f"UWaveGestureLibrary_{name}.ts"
     (tmp_path / file).symlink_to(folder[0] / "uwave_gesture" / file)
-    with pytest.raises(FileNotFoundError, match=rf"_{other}\.ts is missing, although .*_{name}\.ts"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"_{other}\.ts is missing, although .*_{name}\.ts"
+    ):
         fetch_gesture(tmp_path, download_if_missing=False, split=split)
 
 
