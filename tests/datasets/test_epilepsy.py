@@ -131,13 +131,6 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_return_X_y(folder):
-    home, _, data = folder
-    X, y = fetch_epilepsy(home, return_X_y=True)
-    np.testing.assert_array_equal(X, data.X)
-    np.testing.assert_array_equal(y, data.y)
-
-
 def test_benchmark_files_give_the_same_windows(folder, tmp_path):
     data = folder[-1]
     write_tfc(tmp_path / "epilepsy", data.X, data.y, data.split)
@@ -218,12 +211,6 @@ def test_series_without_a_channel_axis(tmp_path):
 def test_bad_parameters(tmp_path, parameters):
     with pytest.raises(ValueError, match=f"{next(iter(parameters))} must be"):
         fetch_epilepsy(tmp_path, **parameters)
-
-
-def test_missing_data_set(tmp_path):
-    with pytest.raises(OSError, match="19930199"):
-        fetch_epilepsy(tmp_path / "nothing", download_if_missing=False)
-    assert not (tmp_path / "nothing").exists()
 
 
 def test_a_set_that_was_not_unpacked_is_named(folder, tmp_path):

@@ -96,13 +96,6 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_return_X_y(folder):
-    X, y = fetch_gesture(folder[0], n_timesteps=10, return_X_y=True)
-    data = fetch_gesture(folder[0], n_timesteps=10)
-    np.testing.assert_array_equal(X, data.X)
-    np.testing.assert_array_equal(y, data.y)
-
-
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory):
     """Write the benchmark's files, with a validation part that repeats the test part."""
@@ -179,12 +172,6 @@ def test_one_of_the_two_files_is_missing(folder, tmp_path, name, other, split):
         FileNotFoundError, match=rf"_{other}\.ts is missing, although .*_{name}\.ts"
     ):
         fetch_gesture(tmp_path, download_if_missing=False, split=split)
-
-
-def test_missing_data_set(tmp_path):
-    with pytest.raises(OSError, match="19930247"):
-        fetch_gesture(tmp_path / "nothing", download_if_missing=False)
-    assert not (tmp_path / "nothing").exists()
 
 
 @settings(max_examples=40, deadline=None)

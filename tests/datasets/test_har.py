@@ -179,20 +179,6 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_global_random_state_is_left_alone(folder):
-    np.random.seed(0)
-    before = np.random.get_state()[1].copy()
-    fetch_har(folder[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], before)
-
-
-def test_return_X_y(folder):
-    home, _, _, data = folder
-    X, y = fetch_har(home, return_X_y=True)
-    np.testing.assert_array_equal(X, data.X)
-    np.testing.assert_array_equal(y, data.y)
-
-
 def test_where_the_folder_is_looked_for(folder, monkeypatch, tmp_path):
     home, _, _, data = folder
     for place in (home, str(home), home / "hapt"):

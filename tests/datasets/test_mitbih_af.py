@@ -366,25 +366,6 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_groups_may_be_recordings(folder):
-    data = fetch_mitbih_af(folder[0], group="recording")
-    np.testing.assert_array_equal(data.groups, data.recording)
-
-
-def test_return_X_y(folder):
-    home, _, data = folder
-    X, y = fetch_mitbih_af(home, return_X_y=True)
-    np.testing.assert_array_equal(X, data.X)
-    np.testing.assert_array_equal(y, data.y)
-
-
-def test_global_random_state_is_left_alone(folder):
-    np.random.seed(0)
-    before = np.random.get_state()[1].copy()
-    fetch_mitbih_af(folder[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], before)
-
-
 def test_where_the_folder_is_looked_for(tmp_path, folder):
     for place in (folder[0], folder[0] / "mitbih_af"):
         np.testing.assert_array_equal(fetch_mitbih_af(place).y, folder[-1].y)
@@ -429,12 +410,6 @@ def test_no_stand_in_for_an_archive_that_is_damaged(tmp_path):
     (tmp_path / _remote.REMOTES["mitbih_af"].filename).write_bytes(b"half a download")
     with pytest.raises(OSError, match="is no intact zip archive"):
         fetch_mitbih_af(tmp_path)
-
-
-def test_missing_data_set(tmp_path):
-    with pytest.raises(OSError, match="MIT-BIH Atrial Fibrillation"):
-        fetch_mitbih_af(tmp_path / "nothing", download_if_missing=False)
-    assert not (tmp_path / "nothing").exists()
 
 
 def test_records_without_signals_are_passed_over(tmp_path, folder):

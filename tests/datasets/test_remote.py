@@ -692,14 +692,6 @@ def test_fetch_har_downloads(server, monkeypatch, tmp_path):
     assert len(server.log) == 1
 
 
-@pytest.mark.parametrize("fetch", [fetch_har, fetch_wesad])
-def test_fetchers_say_what_is_missing(fetch, tmp_path):
-    name = fetch.__name__.removeprefix("fetch_")
-    with pytest.raises(OSError, match="by hand") as caught:
-        fetch(tmp_path, download_if_missing=False)
-    assert _remote.REMOTES[name].url in str(caught.value)
-
-
 FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
 
 

@@ -303,13 +303,6 @@ def test_groups_are_subjects_or_recordings(folder):
     np.testing.assert_array_equal(other.groups, other.recording)
 
 
-def test_return_X_y(folder):
-    home, _, data = folder
-    X, y = fetch_sleep_edf(home, return_X_y=True)
-    np.testing.assert_array_equal(X, data.X)
-    np.testing.assert_array_equal(y, data.y)
-
-
 @pytest.fixture
 def damaged(folder, tmp_path):
     """Copy one night to damage it; return its folder."""
@@ -351,12 +344,6 @@ def test_a_night_in_the_folder_of_mne_hides_no_data_set(damaged, tmp_path):
         shutil.copy(path, tmp_path / "physionet-sleep-data" / path.name.replace("SC400", "SC401"))
     with pytest.warns(UserWarning, match="sleep_edf holds 1 of the 39 nights of the subjects 0 to"):
         np.testing.assert_array_equal(fetch_sleep_edf(tmp_path).X, expected.X)
-
-
-def test_missing_data_set(tmp_path):
-    with pytest.raises(OSError, match="Sleep-EDF"):
-        fetch_sleep_edf(tmp_path / "nothing", download_if_missing=False)
-    assert not (tmp_path / "nothing").exists()
 
 
 def test_missing_hypnogram(damaged):
