@@ -23,7 +23,7 @@ from sklearn.linear_model import (
     RidgeCV,
     SGDClassifier,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -373,7 +373,8 @@ def hub(tmp_path, monkeypatch):
             if path.is_file() and any(path.match(pattern) for pattern in allow_patterns):
                 link = cache / path.relative_to(repositories / repo_id)
                 link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(path)
+                if not link.exists():
+                    link.symlink_to(path)
         return str(cache)
 
     module = types.SimpleNamespace(
@@ -472,6 +473,31 @@ def test_an_error_of_the_connection_names_the_repository(hub, monkeypatch):
     monkeypatch.setattr(sys.modules["huggingface_hub"], "snapshot_download", snapshot_download)
     with pytest.raises(FileNotFoundError, match="lab/encoder, .* or is out of reach.*peer closed"):
         load_pretrained("lab/encoder")
+
+
+def test_the_weights_of_a_strangers_model_are_not_downloaded(hub, tmp_path):
+    stranger = tmp_path / "hub" / "lab" / "bert"
+    stranger.mkdir(parents=True)
+    (stranger / "config.json").write_text('{"architectures": ["Bert"]}')
+    (stranger / "model.safetensors").write_bytes(bytes(1000))
+    with pytest.raises(ValueError, match="the repository lab/bert .* lab/bert/config.json"):
+        load_pretrained("lab/bert")
+    assert [path.name for path in (tmp_path / "cache").rglob("*.*")] == ["config.json"]
+
+
+@pytest.mark.parametrize("revision", [5, ""])
+@pytest.mark.parametrize("read", [load_pretrained, RandomEncoderTransformer.from_pretrained])
+def test_a_revision_is_a_name(hub, read, revision):
+    with pytest.raises(TypeError, match="revision must be the name of a branch, a tag or a commit"):
+        read("lab/encoder", revision=revision)
+
+
+def test_the_name_of_a_step_makes_no_heading_of_the_card(tmp_path):
+    steps = [("a\n---\n# Licence\n\nMIT", encoder()), ("probe", LinearSVC())]
+    save_pretrained(Pipeline(steps).fit(X, y), tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "# Licence" not in card.splitlines()
+    assert "- a --- # Licence MIT: " in card
 
 
 def test_other_files_in_the_cache_are_not_copied(hub, tmp_path):

@@ -57,6 +57,7 @@ def chain_card(config: dict[str, Any]) -> str:
 
 def _lines(node: Any, label: str) -> list[str]:
     """Return one line per step."""
+    label = " ".join(label.split())  # a line break would begin a heading of its own
     start = f"- {label}: " if label else "- "
     if not isinstance(node, dict):
         return [f"{start}{node}"]

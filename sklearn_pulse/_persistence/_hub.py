@@ -15,7 +15,7 @@ from typing import Any
 from .. import _shipped
 from .._extras import command
 from .._parameters import as_path
-from ._files import CARD, CONFIG, WEIGHTS
+from ._files import CARD, CONFIG, WEIGHTS, read_config
 
 _NAME = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)  # not ../name, which is a path
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)  # without a folder before it
@@ -47,10 +47,18 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     FileNotFoundError
         If the name is neither a folder, nor a model of the package, nor a repository that can be
         read.
+    TypeError
+        If the revision is no name.
     ValueError
-        If a revision is asked for, and the name is no repository.
+        If a revision is asked for, and the name is no repository, or if the configuration in the
+        repository is not of this package.
     """
     path = as_path("folder", name)  # the parameter of those who call
+    if revision is not None and not (isinstance(revision, str) and revision):
+        raise TypeError(
+            f"revision must be the name of a branch, a tag or a commit, got {revision!r}; pass for"
+            " example revision='main', or None."
+        )
     if os.path.lexists(path) or not isinstance(name, str):
         _refuse_revision(revision, f"{name} is a folder")
         yield path
@@ -72,29 +80,37 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     start = f"there is no folder {name}: pass a folder that save_pretrained has written. To"
     hub = _hub(start, FileNotFoundError)
     with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
-        try:
-            cached = hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
-        except Exception as error:  # of its client of HTTP too, whose errors are of no common kind
-            raise FileNotFoundError(
-                f"there is no folder {name}, and the Hugging Face Hub has no such model, or is out"
-                f" of reach ({type(error).__name__}: {error}). Pass a folder that save_pretrained"
-                " has written, or the name of a repository that you may read."
-            ) from error
         copied = Path(home) / "model"
-        _copy_model(Path(cached), copied)
-        if not (copied / CONFIG).exists():
-            raise FileNotFoundError(
-                f"the repository {name} of the Hugging Face Hub holds no model of sklearn_pulse: it"
-                f" has no {CONFIG}. Name one that push_to_hub has written."
-            )
+        copied.mkdir()
         with _named(name, copied):
+            # The weights of a stranger's model may be huge: its configuration comes first.
+            for patterns in ([CONFIG], _FILES):
+                _copy(_cached(hub, name, revision, patterns), patterns, copied)
+                if not (copied / CONFIG).exists():
+                    raise FileNotFoundError(
+                        f"the repository {name} of the Hugging Face Hub holds no model of"
+                        f" sklearn_pulse: it has no {CONFIG}. Name one that push_to_hub has"
+                        " written."
+                    )
+                read_config(copied)
             yield copied
 
 
-def _copy_model(cached: Path, copied: Path) -> None:
-    """Copy the files of a model; the cache may hold others of the repository, however large."""
-    copied.mkdir()
-    for pattern in _FILES:
+def _cached(hub: Any, name: str, revision: str | None, patterns: list[str]) -> Path:
+    """Return the folder of the cache to which files of a repository were downloaded."""
+    try:
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=patterns))
+    except Exception as error:  # of its client of HTTP too, whose errors are of no common kind
+        raise FileNotFoundError(
+            f"there is no folder {name}, and the Hugging Face Hub has no such model, or is out"
+            f" of reach ({type(error).__name__}: {error}). Pass a folder that save_pretrained"
+            " has written, or the name of a repository that you may read."
+        ) from error
+
+
+def _copy(cached: Path, patterns: list[str], copied: Path) -> None:
+    """Copy files of a model; the cache may hold others of the repository, however large."""
+    for pattern in patterns:
         for file in cached.glob(pattern):
             target = copied / file.relative_to(cached)
             target.parent.mkdir(exist_ok=True)

@@ -140,7 +140,8 @@ class _ResumingDownloader:
         """Complete the partial file and move it to `output_file`."""
         import requests
 
-        os.unlink(output_file)  # pooch's, which is empty: a process that is killed would leave it
+        # It is empty, and of pooch: a process that is killed would leave it behind.
+        Path(output_file).unlink(missing_ok=True)
         with open(self.part, "ab") as stream:
             try:
                 _append(stream, url)

@@ -311,7 +311,8 @@ def ensure(
         if found is not None:
             return found  # another process has put the data set in place
         archive = _archive_to_unpack(home, remote, download_if_missing)
-        _refuse_in_the_way(_place(home, remote), remote)  # before gigabytes are downloaded
+        # Before gigabytes are downloaded; an archive there is moved out once it is unpacked.
+        _refuse_in_the_way(_place(home, remote), remote, remote.filename)
         if archive is None:
             return _download(home, remote)
         _check(archive, remote.checksum, home, remote)
@@ -479,23 +480,23 @@ def _place(home: Path, remote: Remote) -> Path:
     This is a folder behind a link, or one with hidden files alone, such as the user's ``.git``.
     """
     folder = home / remote.name
-    content = _content(folder, remote)
+    content = _content(folder, remote.filename)
     is_hidden = bool(content) and all(name.startswith(".") for name in content)
     is_kept = is_hidden or (folder.is_symlink() and folder.is_dir())
     return folder / remote.name if is_kept else folder
 
 
-def _content(folder: Path, remote: Remote) -> list[str]:
-    """Return the names in a folder, its archive and what a file manager leaves aside."""
+def _content(folder: Path, archive: str | None = None) -> list[str]:
+    """Return the names in a folder, an archive and what a file manager leaves aside."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    aside = (".DS_Store", remote.filename)
+    aside = (".DS_Store", archive)
     return [name for name in names if name not in aside and not name.startswith("._")]
 
 
-def _refuse_in_the_way(place: Path, remote: Remote) -> None:
-    """Raise if anything is where the data set's folder is to appear."""
+def _refuse_in_the_way(place: Path, remote: Remote, archive: str | None = None) -> None:
+    """Raise if anything but an archive is where the data set's folder is to appear."""
     is_folder = place.is_dir() and not place.is_symlink()
-    if _content(place, remote) if is_folder else os.path.lexists(place):
+    if _content(place, archive) if is_folder else os.path.lexists(place):
         raise OSError(
             f"{place} is in the way: it does not hold {', '.join(remote.landmarks)}. Move it "
             "away and try again."

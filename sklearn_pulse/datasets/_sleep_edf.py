@@ -344,7 +344,7 @@ def find_nights(folder: Path) -> list[Night]:
     OSError
         If a polysomnogram or a hypnogram is missing.
     ValueError
-        If the folder holds no recording of these subjects.
+        If the folder holds no recording of these subjects, or two of one night.
     """
     nights = []
     for path in sorted(folder.glob("SC4*-PSG.edf")):
@@ -359,6 +359,11 @@ def find_nights(folder: Path) -> list[Night]:
                 f"{folder / stem}?-Hypnogram.edf is missing; unpack the complete data set again."
             )
         nights.append(Night(int(subject), int(night), path, hypnogram))
+        if len(nights) > 1 and nights[-2][:2] == nights[-1][:2]:
+            raise ValueError(
+                f"{nights[-2].psg.name} and {path.name} in {folder} are both of subject"
+                f" {int(subject)} and night {night}: remove one of them."
+            )
     for path in sorted(folder.glob("SC4*-Hypnogram.edf")):
         match = _HYPNOGRAM_NAME.fullmatch(path.name)
         if match is not None and not any(folder.glob(f"{match[1]}?-PSG.edf")):

@@ -205,6 +205,8 @@ def fetch_wesad(
             Sampling rate of ``recordings`` in Hz, 64.0.
         window_rate : float
             Sampling rate of ``X`` in Hz, ``sampling_rate / downsample``.
+        stands_in : bool
+            Whether the wristband's own files were read in place of the published ``Sx.pkl``.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
@@ -232,7 +234,7 @@ def fetch_wesad(
     check_flags(download_if_missing, return_X_y=return_X_y)
     check_option("windows", windows, ("published", "onset"))
     downsample = check_downsample(downsample, WINDOW_LENGTH)
-    subjects = _read_subjects(resolve_data_home(data_home), download_if_missing)
+    subjects, stands_in = _read_subjects(resolve_data_home(data_home), download_if_missing)
     recordings = _denoise_all(subjects, aligned=windows == "onset")
     rows = [
         (index, *segment)
@@ -263,6 +265,7 @@ def fetch_wesad(
         target_names=list(TARGET_NAMES),
         sampling_rate=float(SAMPLING_RATE),
         window_rate=SAMPLING_RATE / downsample,
+        stands_in=stands_in,
         DESCR=_DESCR,
     )
 
@@ -465,13 +468,13 @@ def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.f
     return recordings
 
 
-def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject]:
-    """Read all subjects, in order of their names."""
+def _read_subjects(home: Path, download_if_missing: bool | None) -> tuple[list[Subject], bool]:
+    """Read all subjects, in order of their names; tell whether other files stand in."""
     folder = search(home, ("wesad", "WESAD"), REMOTES["wesad"].landmarks)
     if folder is None:
         e4_folder = search(home, ("wesad", "WESAD"), _E4_FILES)
         if e4_folder is not None:
-            return _read_e4_subjects(e4_folder)
+            return _read_e4_subjects(e4_folder), True
         folder = ensure("wesad", home, download_if_missing)
     paths = [folder / name / f"{name}.pkl" for name in sorted(SPLIT)]
     missing = [str(path) for path in paths if not path.is_file()]
@@ -480,7 +483,7 @@ def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject
             f"{', '.join(missing)} missing; unpack the complete data set again, or move {folder}"
             " away if a complete archive lies beside it."
         )
-    return [read_subject_pickle(path) for path in paths]
+    return [read_subject_pickle(path) for path in paths], False
 
 
 def _read_e4_subjects(folder: Path) -> list[Subject]:
@@ -502,4 +505,19 @@ def _read_e4_subjects(folder: Path) -> list[Subject]:
     missing = [name for name, own in by_name.items() if not own]
     if missing:
         raise ValueError(f"{folder / _INTERVALS} has no row for {', '.join(missing)}.")
-    return [read_subject_e4(folder, name, own) for name, own in by_name.items()]
+    subjects = [read_subject_e4(folder, name, own) for name, own in by_name.items()]
+    for subject in subjects:
+        _refuse_missing_rows(folder, subject)
+    return subjects
+
+
+def _refuse_missing_rows(folder: Path, subject: Subject) -> None:
+    """Raise if a label lacks a stretch, whose windows would be missing without notice."""
+    found = [run.label for run in subject.runs]
+    for label, n_runs in enumerate(_N_RUNS):
+        if found.count(label) < n_runs:
+            raise ValueError(
+                f"{folder / _INTERVALS} has {found.count(label)} rows of {subject.name} with the"
+                f" label {label + 1} ({TARGET_NAMES[label]}), not {n_runs}; unpack the data set"
+                " again."
+            )

@@ -346,6 +346,15 @@ def test_a_night_in_the_folder_of_mne_hides_no_data_set(damaged, tmp_path):
         np.testing.assert_array_equal(fetch_sleep_edf(tmp_path).X, expected.X)
 
 
+def test_two_recordings_of_one_night(damaged):
+    shutil.copy(damaged / "SC4001E0-PSG.edf", damaged / "SC4001F0-PSG.edf")
+    shutil.copy(damaged / "SC4001EC-Hypnogram.edf", damaged / "SC4001FC-Hypnogram.edf")
+    with pytest.raises(
+        ValueError, match="SC4001E0-PSG.edf and SC4001F0-PSG.edf in .* night 1: rem"
+    ):
+        fetch_sleep_edf(damaged)
+
+
 def test_missing_hypnogram(damaged):
     (damaged / "SC4001EC-Hypnogram.edf").rename(damaged / "SC4002EC-Hypnogram.edf")
     with pytest.raises(FileNotFoundError, match="SC4001E.-Hypnogram.edf is missing"):

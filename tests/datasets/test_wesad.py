@@ -494,6 +494,8 @@ def write_e4(home, subjects, begin=333):
         for run in reversed(_wesad.label_runs(labels)):
             start, end = (int(n * 64 / 700) + begin for n in (run.start, run.end))
             rows.append(f"{name},any,{run.label + 1},{begin / 64:.4f},{start},{end}")
+        last = len(early) - 1  # stretches without a minute, since every label has its rows
+        rows += [f"{name},none,{label},{begin / 64:.4f},{last},{last}" for label in (1, 2, 3, 4, 4)]
     (home / "label_intervals_E4time.csv").write_text("\n".join(rows) + "\n")
 
 
@@ -509,6 +511,7 @@ def test_e4_is_read_as_the_pickle(made, e4, windows):
     of_pickle, of_e4 = fetch_wesad(made[0], windows=windows), fetch_wesad(e4, windows=windows)
     for a, b in zip(of_pickle.recordings, of_e4.recordings, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+    assert of_e4.stands_in and not of_pickle.stands_in
     # Intervals are whole samples at 64 Hz, so an exact minute can fall short of itself.
     seen = set(zip(of_pickle.recording.tolist(), of_pickle.start // 64, of_pickle.y, strict=True))
     got = set(zip(of_e4.recording.tolist(), of_e4.start // 64, of_e4.y, strict=True))
@@ -525,7 +528,7 @@ def test_damaged_e4(e4, tmp_path):
     shutil.copytree(e4, tmp_path / "a")
     table = tmp_path / "a" / "wesad" / "label_intervals_E4time.csv"
     text = table.read_text()
-    table.write_text(text.replace("S5,any", "S99,any"))
+    table.write_text(text.replace("\nS5,", "\nS99,"))
     with pytest.raises(ValueError, match="no row for S5"):
         fetch_wesad(tmp_path / "a")
     table.write_text(text.replace("bvp_end_index", "end"))
@@ -533,6 +536,9 @@ def test_damaged_e4(e4, tmp_path):
         fetch_wesad(tmp_path / "a")
     first = text.split("\n")[1]  # of S10: name, condition, label, begin, start, end
     name, any_, label, begin, start, end = first.split(",")
+    table.write_text(text.replace(f"{name},none,3,", f"{name},none,2,"))
+    with pytest.raises(ValueError, match=rf"rows of {name} with the label 3 .*, not 1"):
+        fetch_wesad(tmp_path / "a")
     for row in (
         [name, any_, "5", begin, start, end],
         [name, any_, label, "-3", start, end],
