@@ -299,6 +299,17 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path, expected, monkeypatch)
     np.testing.assert_array_equal(fit(run), expected)
 
 
+def test_what_lies_in_the_place_of_a_state_is_named(tmp_path):
+    """More space would help nobody."""
+    with killed(2):
+        fit(tmp_path / "run")
+    (run,) = tmp_path.iterdir()
+    (run / "checkpoint.previous.pt").mkdir()
+    (run / "checkpoint.previous.pt" / "notes").touch()
+    with pytest.raises(OSError, match=r"written \([^:]*\): set checkpoint_dir .*previous.pt"):
+        fit(run)
+
+
 def test_a_limit_of_the_system_is_named(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))

@@ -175,15 +175,13 @@ def _replace(
     except FileNotFoundError:
         raise
     except (OSError, DamagedError) as error:
-        reason, number, place = str(error), errno.EIO, None
-        if isinstance(error, OSError):
-            reason, number, place = error.strerror, error.errno, error.filename2
-        remedy = "free space there, or set" if number in _FULL else "set"
+        known = error if isinstance(error, OSError) else OSError(errno.EIO, str(error))
+        remedy = "free space there, or set" if known.errno in _FULL else "set"
         raise OSError(
-            number,
-            f"the checkpoint cannot be written ({reason}): {remedy} checkpoint_dir to another"
-            " folder",
-            str(place or partial),
+            known.errno,
+            f"the checkpoint cannot be written ({known.strerror}): {remedy} checkpoint_dir to"
+            " another folder",
+            str(known.filename2 or partial),
         ) from error
     finally:
         _WRITING.discard(name)
