@@ -7,6 +7,8 @@ clones every estimator, and an open file or a TensorBoard writer cannot be clone
 function that makes the callback: it is called once per fit. ``EarlyStopping`` sees only the epochs
 whose validation loss was measured, so ``patience`` counts validations.
 
+::
+
     python examples/plot_callbacks.py
 
 The run takes about 20 seconds. The threshold asks for gains of 5 %, so most fits stop early, which

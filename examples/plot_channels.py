@@ -10,6 +10,8 @@ the score on test recordings falls. Every window keeps five channels of its own,
 nearly always right; the score is therefore the log likelihood of the true activity, which falls as
 soon as a model is less sure.
 
+::
+
     python examples/plot_channels.py
 """
 

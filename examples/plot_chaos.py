@@ -8,6 +8,8 @@ the trajectories. PULSE learns from the trajectories without labels; a linear pr
 values apart from windows of 100 steps. PULSE and the untrained encoder are scored on the validation
 trials.
 
+::
+
     python examples/plot_chaos.py
 
 The run takes about a minute and is no benchmark. A published run reads over a million windows with

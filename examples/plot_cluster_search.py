@@ -7,6 +7,8 @@ processes of this machine; with ``Client("tcp://scheduler:8786")`` it is any oth
 are files that the workers open themselves, so the search sends paths and no signals. The results
 equal those of the search in this process to the bit, with one thread on both sides.
 
+::
+
     python examples/plot_cluster_search.py
 
 The run takes about a minute, most of it to start the workers. It needs the extra ``cluster``.

@@ -7,6 +7,8 @@ frame and a picture. The windows here are every eighth of the activity recording
 (HAR). The question is how many people must be labelled. People are divided into folds; the
 validation people are scored, and the test people stay unseen until the method is chosen.
 
+::
+
     python examples/plot_compare.py [folder of the data set]
 
 The run takes about a minute and is no benchmark: one run, few windows, no trained network. Add

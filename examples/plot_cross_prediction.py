@@ -9,6 +9,8 @@ part is *who* was recorded if a recording visits several states (smartphone acti
 shows both, and scores the features under one linear probe. The scores are those of validation
 recordings; test recordings are never read.
 
+::
+
     python examples/plot_cross_prediction.py
 
 The data sets are read from the folder that the environment variable SKLEARN_PULSE_DATA names. HAR

@@ -7,6 +7,8 @@ windows at random, so that windows of one segment are in both the training and t
 example scores the same probe on random splits and on splits that keep segments whole, with
 embeddings of PULSE and of the untrained encoder.
 
+::
+
     python examples/plot_epilepsy.py [folder of the data set]
 
 Only the text files of the University of Bonn tell which segment a window belongs to. The run takes

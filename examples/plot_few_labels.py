@@ -8,6 +8,8 @@ windows, and the classifier learns from the few windows that keep their label. T
 with an untrained encoder is the control. Both are scored on the validation recordings; the test
 recordings are not used.
 
+::
+
     python examples/plot_few_labels.py [folder of the data set]
 
 The run takes a minute or two and is no benchmark. The encoder is smaller than the published one and

@@ -6,6 +6,8 @@ The data set holds 440 gestures of eight kinds and is a small target for transfe
 pretrains on the gestures themselves. A linear probe on its embeddings is scored beside a probe on
 the embeddings of the untrained encoder.
 
+::
+
     python examples/plot_gesture.py [folder of the data set]
 
 The run takes about a minute and is no benchmark: the publication pretrains on HAR and then

@@ -7,6 +7,8 @@ Recognition of Human Activities and Postural Transitions", cut as published. A l
 learns from a fraction of the labelled windows. PULSE and the untrained encoder are scored on the
 validation recordings.
 
+::
+
     python examples/plot_har.py [folder of the data set]
 
 The run takes about a minute and is no benchmark: a published run reads two million windows, this

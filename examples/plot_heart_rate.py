@@ -9,6 +9,8 @@ windows of four of these people. It is scored on four other people, whose window
 The controls are the same regressor with a new encoder, a ridge regression on the embedding of an
 untrained encoder, and the mean heart rate of the labels.
 
+::
+
     python examples/plot_heart_rate.py
 
 The run takes half a minute and is no benchmark: at this size the new encoder does a little better

@@ -6,6 +6,8 @@ PULSE pretrains on ten-second windows of two-lead ECG from PhysioNet, filtered a
 A linear probe then tells atrial fibrillation from normal rhythm in records that were not used for
 training. The untrained encoder is scored with the same probe.
 
+::
+
     python examples/plot_mitbih_af.py [folder of the data set]
 
 The folder may also hold records of the MIT-BIH Arrhythmia Database. The run takes a minute or two

@@ -12,6 +12,8 @@ The question at the end is which device recorded a window. Before the steps, pla
 tell the device. After the steps they can only guess, so a model is less likely to learn the device
 instead of the person's state.
 
+::
+
     python examples/plot_preprocessing.py
 
 The run takes a few seconds.

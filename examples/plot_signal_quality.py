@@ -10,6 +10,8 @@ without a network, the loudness and the roughness of a window; no row of the tab
 Finally, `DriftDisplay` compares nights with a well-worn and with a loose sensor to other nights.
 All recordings are simulated, so that nothing is downloaded and every artefact is known.
 
+::
+
     python examples/plot_signal_quality.py
 """
 

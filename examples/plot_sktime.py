@@ -7,6 +7,8 @@ utterances of 7 to 29 steps) come with sktime as panels. They are neither reshap
 hand. PULSE is a step of an sktime pipeline. The controls are the untrained encoder, the summary
 statistics of sktime, and the majority class.
 
+::
+
     python examples/plot_sktime.py
 
 The run takes less than a minute and is no benchmark: a published run reads two million windows,

@@ -6,6 +6,8 @@ PULSE pretrains on random windows of whole nights of two-channel EEG (Sleep-EDF)
 A linear probe then stages 30-second epochs of other nights. The untrained encoder is scored with
 the same probe.
 
+::
+
     python examples/plot_sleep_edf.py [folder of the data set]
 
 The data set is about 2 GB (8.1 GB to download, by ``fetch_sleep_edf(download_if_missing=True)``).

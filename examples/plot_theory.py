@@ -8,6 +8,8 @@ masked and the other fully visible. This example draws the graph. The shared var
 after pruning are blue, once pruned as the paper words it and once by a rule whose result always
 separates the masked from the visible observables.
 
+::
+
     python examples/plot_theory.py                                    # one sample masked
     python examples/plot_theory.py 1111/1000 --first-step driven      # 1 is masked, 0 visible
 

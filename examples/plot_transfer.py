@@ -7,6 +7,8 @@ labels. One call of :class:`~sklearn_pulse.FineTuneClassifier` then fine-tunes t
 hand gestures of another device (three channels, 206 steps). The controls are the same encoder
 trained on the gestures from scratch, and the untrained encoder with a linear probe.
 
+::
+
     python examples/plot_transfer.py [folder of the data sets]
 
 The run takes a minute or two and is no benchmark. It pretrains on a small part of the published

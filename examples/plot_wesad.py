@@ -6,6 +6,8 @@ PULSE pretrains on a quarter of the labelled minutes of the training subjects of
 published. A linear probe then tells baseline, stress, amusement and meditation apart. PULSE and the
 untrained encoder are scored on the validation subjects, who are not in the training part.
 
+::
+
     python examples/plot_wesad.py [folder of the data set]
 
 ``fetch_wesad(download_if_missing=True)`` downloads the data set (2.5 GB). The run takes about a

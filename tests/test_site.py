@@ -6,6 +6,8 @@ import io
 import re
 
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 
 from docs._generate import api, examples, figures, links, measured, offline, tables
 from docs._generate.public import public_modules, public_names
@@ -167,6 +169,14 @@ def test_examples_run_where_their_data_are(tmp_path):
         (tmp_path / "epilepsy" / name).mkdir()
         (tmp_path / "epilepsy" / name / f"{name}001.txt").touch()
     assert examples.runs(folder / "plot_epilepsy.py", tmp_path)
+
+
+def test_commands_of_examples_are_shown_as_code():
+    """In other text the site makes one dash of two, and such an option cannot be copied."""
+    for path in sorted((ROOT / "examples").glob("plot_*.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        page = publish_doctree(text, settings_overrides={"report_level": 5})
+        assert not [quote.astext() for quote in page.findall(nodes.block_quote)], path.name
 
 
 @pytest.mark.parametrize(
