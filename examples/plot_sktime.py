@@ -102,5 +102,4 @@ for ax, (panel, (_, _, X_test, y_test)) in zip(axes, loaded.items(), strict=True
 output = Path("output/sktime")
 output.mkdir(parents=True, exist_ok=True)
 figure.savefig(output / "embedding.png", dpi=120)
-plt.close(figure)
 print(f"\npicture: {output}/embedding.png")

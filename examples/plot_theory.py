@@ -147,7 +147,6 @@ figure.suptitle("Masked observables are dark, recovered variables blue")
 output = Path("output/theory")
 output.mkdir(parents=True, exist_ok=True)
 figure.savefig(output / "shared_latents.png", dpi=120)
-plt.close(figure)
 
 # %%
 # On how many masks does each set separate?

@@ -179,6 +179,12 @@ def test_commands_of_examples_are_shown_as_code():
         assert not [quote.astext() for quote in page.findall(nodes.block_quote)], path.name
 
 
+def test_examples_leave_their_figures_open():
+    """The gallery shows the figures that are open at the end of a part of an example."""
+    for path in (ROOT / "examples").glob("plot_*.py"):
+        assert "plt.close(" not in path.read_text(encoding="utf-8"), path.name
+
+
 @pytest.mark.parametrize(
     "name, text",
     [
