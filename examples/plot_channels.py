@@ -13,6 +13,8 @@ soon as a model is less sure.
 ::
 
     python examples/plot_channels.py
+
+The run takes less than a minute.
 """
 
 from pathlib import Path

@@ -9,6 +9,12 @@ forty other recordings. Two methods of this package learn from unlabelled window
 controls are scored beside them. Then a grid search selects PULSE's number of crops and the size of
 its GRU, and the selected model is trained for longer. The recordings are part of sktime, so nothing
 is downloaded.
+
+::
+
+    python examples/plot_quickstart.py
+
+The run takes a few minutes.
 """
 
 # %%

@@ -13,6 +13,8 @@ All recordings are simulated, so that nothing is downloaded and every artefact i
 ::
 
     python examples/plot_signal_quality.py
+
+The run takes about a minute.
 """
 
 # %%
