@@ -21,9 +21,10 @@ and they are not downloaded.
 # %%
 # Two sources
 # -----------
-# A window comes with its recording and its start. In HAR a recording is a person who sits, stands
-# and walks; in Bonn it is a segment of 24 seconds of one of five kinds of EEG. With half of HAR and
-# a quarter of Bonn the run takes two to three minutes.
+# A window comes with its recording and its start. In HAR a recording is of a person who sits,
+# stands and walks; most people have two, and the published division by recordings, which is used
+# here, lets the parts share people. In Bonn a recording is a segment of 24 seconds of one of five
+# kinds of EEG. With half of HAR and a quarter of Bonn the run takes two to three minutes.
 
 import sys
 from pathlib import Path
