@@ -47,7 +47,9 @@ class Writer(Callback):
     def on_epoch_end(self, net, **kwargs):
         """Write a line."""
         last = net.history[-1]
-        self.lines.writerow([last["epoch"], last["train_loss"], last.get("valid_loss")])
+        is_new = "valid_batch_count" in last  # an epoch without validation repeats the last loss
+        valid_loss = last["valid_loss"] if is_new else ""
+        self.lines.writerow([last["epoch"], last["train_loss"], valid_loss])
 
     def on_train_end(self, net, **kwargs):
         """Close the file."""

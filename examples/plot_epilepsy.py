@@ -84,4 +84,5 @@ for name, encoder in (("PULSE", pulse), ("untrained", untrained)):
         for cv in folds
     ]
     print(f"{name:>10s}{scores[0]:12.3f}{scores[1]:16.3f}")
+print(f"{'chance':>10s}{np.mean(y == 0):12.3f}{np.mean(y == 0):16.3f}")
 print(f"\npicture: {output}/windows.png")

@@ -68,6 +68,7 @@ for name, encoder in (("PULSE", pulse), ("untrained", untrained)):
     probe = make_linear_probe().fit(encoder.transform(gesture.X[train]), gesture.y[train])
     score = probe.score(encoder.transform(gesture.X[test]), gesture.y[test])
     print(f"{name:>10s}{score:8.3f}")
+print(f"{'majority':>10s}{np.bincount(gesture.y[test]).max() / test.sum():8.3f}")
 
 display = EmbeddingDisplay.from_estimator(
     pulse, gesture.X[test], gesture.y[test], target_names=gesture.target_names

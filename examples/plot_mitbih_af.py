@@ -69,8 +69,8 @@ pulse = PulseTransformer(
 pulse.fit(ecg.X[train], X_val=ecg.X[val])
 untrained = RandomEncoderTransformer(random_state=0).fit(ecg.X[train])
 
-held_out = ecg.split != "train"
-print(f"\nbalanced accuracy on {held_out.sum()} windows of the other records")
+held_out = ecg.split == "test"  # windows to validate have chosen the weights
+print(f"\nbalanced accuracy on {held_out.sum()} windows of the test records")
 for name, encoder in (("PULSE", pulse), ("untrained", untrained)):
     probe = make_linear_probe().fit(encoder.transform(ecg.X[train]), ecg.y[train])
     correct = probe.predict(encoder.transform(ecg.X[held_out])) == ecg.y[held_out]
@@ -84,6 +84,6 @@ for name, encoder in (("PULSE", pulse), ("untrained", untrained)):
 display = EmbeddingDisplay.from_estimator(
     pulse, ecg.X[held_out], ecg.y[held_out], target_names=ecg.target_names
 )
-display.ax_.set_title("PULSE embeddings of the validation and test windows")
+display.ax_.set_title("PULSE embeddings of the test windows")
 display.figure_.savefig(output / "embedding.png", dpi=120)
 print(f"\npictures: {output}/windows.png, {output}/embedding.png")

@@ -21,7 +21,6 @@ The run takes less than half a minute.
 
 import importlib.util
 import json
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -63,7 +62,8 @@ except ValueError as error:
 # -------------
 # The folder holds JSON, numbers and a model card. The loaded pipeline predicts to the bit.
 
-home = Path(tempfile.mkdtemp())
+home = Path("output/serve")
+home.mkdir(parents=True, exist_ok=True)
 sklearn_pulse.save_pretrained(pipeline, home / "lorenz")
 print(sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()))
 loaded = sklearn_pulse.load_pretrained(home / "lorenz")

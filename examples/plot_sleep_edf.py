@@ -93,6 +93,7 @@ for name, encoder in (("PULSE", pulse), ("untrained", untrained)):
     probe = make_linear_probe().fit(encoder.transform(sleep.X[train]), sleep.y[train])
     score = probe.score(encoder.transform(sleep.X[val]), sleep.y[val])
     print(f"{name:>10s}{score:8.3f}")
+print(f"{'majority':>10s}{np.bincount(sleep.y[val]).max() / len(val):8.3f}")
 
 # %%
 # The embedding

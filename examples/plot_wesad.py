@@ -46,7 +46,7 @@ for label, ax in enumerate(axes):
     x = wesad.X[of_subject & (wesad.y == label)][2, : int(20 * rate), 0]
     ax.plot(np.arange(len(x)) / rate, x, lw=1)
     ax.set_title(f"{wesad.target_names[label]}: subject S2", loc="left")
-    ax.set_ylabel(wesad.channel_names[0])
+    ax.set_ylabel(f"{wesad.channel_names[0]} (a.u.)")
 axes[-1].set_xlabel("time (s)")
 output = Path("output/wesad")
 output.mkdir(parents=True, exist_ok=True)

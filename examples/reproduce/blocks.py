@@ -661,7 +661,9 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("output/blocks"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
     parser.add_argument("--sources", **several, choices=SOURCES)
-    parser.add_argument("--choices", **several, choices=CHOICES)
+    parser.add_argument(
+        "--choices", **several, choices=CHOICES, metavar="NAME", help=", ".join(map(repr, CHOICES))
+    )
     parser.add_argument(
         "--divisions",
         type=int,

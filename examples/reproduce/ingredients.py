@@ -552,7 +552,9 @@ def main():
         default=N_FOLDS,
         help="group folds of wesad and mitbih",
     )
-    parser.add_argument("--rows", **several, choices=list(ROWS))
+    parser.add_argument(
+        "--rows", **several, choices=list(ROWS), metavar="NAME", help=", ".join(map(repr, ROWS))
+    )
     parser.add_argument("--seeds", **several, type=int, help="default: 0")
     parser.add_argument("--updates", type=int, default=100, help="updates of 8,192 time steps each")
     parser.add_argument("--output", default="output/ingredients.json")

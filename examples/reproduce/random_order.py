@@ -113,7 +113,9 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("output/random_order"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
     parser.add_argument("--sources", **several, choices=[*blocks.SOURCES, "uwave"])
-    parser.add_argument("--orders", **several, choices=ORDERS)
+    parser.add_argument(
+        "--orders", **several, choices=ORDERS, metavar="NAME", help=", ".join(map(repr, ORDERS))
+    )
     parser.add_argument("--alpha", type=float, help="share of the constant part; default: 'auto'")
     parser.add_argument("--divisions", type=int, choices=range(1, 6), default=3)
     parser.add_argument("--data-home", type=Path, help="folder of the data sets")
