@@ -28,8 +28,9 @@ _DAMAGE = (
     UnicodeDecodeError,
 )
 # The system has a number for every error of a disk. Damaged places of an archive lead before its
-# beginning, which is an invalid argument, and bz2 raises an OSError without a number.
-_ERRNOS_OF_DAMAGE = (None, errno.EINVAL)
+# beginning, which is an invalid argument, a damaged name may be longer than the file system allows,
+# and bz2 raises an OSError without a number.
+_ERRNOS_OF_DAMAGE = (None, errno.EINVAL, errno.ENAMETOOLONG)
 
 
 class DamagedArchiveError(OSError):

@@ -512,10 +512,12 @@ def far_off(content):
         zip_bytes({"a.dat": b"1", "a.txt": b"2", "zz": b"3"}).replace(b"zz", b"\0z"),
         zip_bytes({"a.dat": b"1", "a.dat/b.txt": b"2"}),
         zip_bytes({"a.dat": b"1", "a.txt": b"2", "a.zip": b"3"}),
+        zip_bytes({"a.dat": b"1", "a.txt": b"2", "z" * 300: b"3"}),
     ],
     ids=[
         "html", "cut", "flipped", "flipped stored", "flipped lzma", "name", "another archive",
         "flipped bzip2", "place before the file", "no name", "file and folder", "nested",
+        "long name",
     ],
 )  # fmt: skip
 def test_damaged_archive(server, monkeypatch, tmp_path, content):
