@@ -47,7 +47,9 @@ def alone(path: Path) -> Iterator[None]:
     with needs("filelock is needed to put data in place", "download"):
         from filelock import FileLock
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path):
+    # Whoever may write in the folder may hold its lock, also after another user.
+    mode = path.parent.stat().st_mode & 0o666 | 0o600
+    with FileLock(path, mode=mode):
         yield
 
 

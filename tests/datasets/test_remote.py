@@ -600,6 +600,19 @@ _remote.ensure("toy", {str(tmp_path)!r})
     assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of users")
+@pytest.mark.parametrize(("folder", "lock"), [(0o700, 0o600), (0o775, 0o664), (0o1777, 0o666)])
+def test_whoever_may_write_in_the_folder_may_take_its_lock(remote, tmp_path, folder, lock):
+    """Once the lock of the first user kept the others out."""
+    tmp_path.chmod(folder)
+    mask = os.umask(0o022)
+    try:
+        _remote.ensure("toy", tmp_path)
+    finally:
+        os.umask(mask)
+    assert (tmp_path / ".toy.lock").stat().st_mode & 0o777 == lock
+
+
 # Plain files that a figshare article lists
 
 
