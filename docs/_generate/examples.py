@@ -10,24 +10,16 @@ import re
 from pathlib import Path
 
 from sklearn_pulse.datasets import _epilepsy, _gesture, _wesad
-from sklearn_pulse.datasets._remote import REMOTES, locate, resolve_data_home
+from sklearn_pulse.datasets._remote import find, resolve_data_home
 
-# Folders below the data folder, beside the data set's own name, where its files may lie.
-_FOLDERS = {
-    "har": ("hapt",),
-    "epilepsy": ("bonn_epilepsy",),
-    "gesture": ("uwave_gesture",),
-    "mitbih_af": ("afdb",),
+# Files of each edition that the reader takes, where it takes others than the published one, None.
+# The published files of Epilepsy do not tell the segments, by which the examples divide.
+_EDITIONS = {
+    "har": [("RawData/labels.txt",)],
+    "epilepsy": [_epilepsy._BONN_LANDMARKS],
+    "gesture": [_gesture._TS_LANDMARKS, None],
+    "wesad": [_wesad._E4_FILES, None],
 }
-# Files of another edition of the data set, which the reader takes too.
-_OTHER_FILES = {
-    "har": ("RawData/labels.txt",),
-    "epilepsy": _epilepsy._BONN_LANDMARKS,
-    "gesture": _gesture._TS_LANDMARKS,
-    "wesad": _wesad._E4_FILES,
-}
-# The files that are downloaded do not tell the segments, by which the examples divide.
-_OTHERS_ALONE = {"epilepsy"}
 
 
 def data_sets(example: Path) -> set[str]:
@@ -41,12 +33,7 @@ def data_sets(example: Path) -> set[str]:
 def is_here(data_set: str, data_home: Path | None = None) -> bool:
     """Tell whether a data set's files lie in the data folder."""
     home = resolve_data_home(data_home)
-    folders = [home, home / data_set, *(home / name for name in _FOLDERS.get(data_set, ()))]
-    folders += [path for path in (home / data_set).glob("*") if path.is_dir()]
-    editions = [_OTHER_FILES.get(data_set, ())]
-    if data_set not in _OTHERS_ALONE:
-        editions.append(REMOTES[data_set].landmarks)
-    return any(landmarks and locate(folders, landmarks) for landmarks in editions)
+    return any(find(data_set, home, edition) for edition in _EDITIONS.get(data_set, [None]))
 
 
 def runs(example: Path, data_home: Path | None = None) -> bool:

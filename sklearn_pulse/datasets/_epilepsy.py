@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_option
 from . import _tfc
 from ._groups import check_group, window_groups
-from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home, search
+from ._remote import REMOTES, check_flags, ensure, find, locate, resolve_data_home
 from ._split import SPLIT_SEED
 
 SAMPLING_RATE = 173.61
@@ -216,16 +216,13 @@ def fetch_epilepsy(
     check_option("split", split, ("published", "segment"))
     check_flags(download_if_missing, return_X_y=return_X_y)
     home = resolve_data_home(data_home)
-    folders = ("epilepsy", "bonn_epilepsy")
-    bonn = search(home, folders, _BONN_LANDMARKS)
+    bonn = find("epilepsy", home, _BONN_LANDMARKS)
     if bonn is not None:
         data = _from_bonn(read_segments(bonn), group, split)
     else:
-        for place in (home, *(home / folder for folder in folders)):
+        for place in (home, *REMOTES["epilepsy"].places(home)):
             _refuse_some_sets(place)
-        folder = search(home, folders, REMOTES["epilepsy"].landmarks)
-        folder = folder or ensure("epilepsy", home, download_if_missing)
-        data = _from_tfc(folder, group, split)
+        data = _from_tfc(ensure("epilepsy", home, download_if_missing), group, split)
     return (data.X, data.y) if return_X_y else data
 
 

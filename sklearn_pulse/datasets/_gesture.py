@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_integer, check_option
 from . import _tfc
 from ._groups import check_group
-from ._remote import REMOTES, check_flags, ensure, resolve_data_home, search
+from ._remote import check_flags, ensure, find, resolve_data_home
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0
@@ -306,26 +306,25 @@ def _read(
 ) -> _tfc.Parts:
     """Read the benchmark's files; if they are missing, read the archive's files."""
     home = resolve_data_home(data_home)
-    folders = ("gesture", "uwave_gesture", "UWaveGestureLibrary")
-    folder = search(home, folders, REMOTES["gesture"].landmarks)
-    archive = search(home, folders, _TS_LANDMARKS)
+    folder = find("gesture", home)
+    archive = find("gesture", home, _TS_LANDMARKS)
     if archive is not None and (folder is None or split == "archive"):
         return _from_archive(archive, split)
     if folder is None or split == "archive":
-        _refuse_one_of_two(home, folders)
+        _refuse_one_of_two(home)
     if split == "archive":
         raise ValueError(
             f"split='archive' needs {' and '.join(_TS_LANDMARKS)}, which are not in {home}; put "
             "them into this folder, or use split='published'."
         )
-    folder = folder or ensure("gesture", home, download_if_missing)
+    folder = ensure("gesture", home, download_if_missing)
     return _tfc.read_parts(folder, n_channels=len(CHANNEL_NAMES), n_classes=len(TARGET_NAMES))
 
 
-def _refuse_one_of_two(home: Path, folders: tuple[str, ...]) -> None:
+def _refuse_one_of_two(home: Path) -> None:
     """Raise if one file of the archive is there: another version of the gestures is downloaded."""
     for name, other in (_TS_LANDMARKS, _TS_LANDMARKS[::-1]):
-        if found := search(home, folders, (name,)):
+        if found := find("gesture", home, (name,)):
             raise FileNotFoundError(
                 f"{found / other} is missing, although {name} is there; unpack the complete data "
                 "set again."

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 
 from ..windows import segment_windows
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, resolve_data_home, search
+from ._remote import check_flags, ensure, find, resolve_data_home
 from ._split import shuffled_split
 
 WINDOW_LENGTH = 128
@@ -189,7 +189,8 @@ def fetch_har(
     """
     check_group(group)
     check_flags(download_if_missing, return_X_y=return_X_y)
-    folder = _find_folder(resolve_data_home(data_home), download_if_missing)
+    home = resolve_data_home(data_home)
+    folder = find("har", home, ("RawData/labels.txt",)) or ensure("har", home, download_if_missing)
     data = _load(folder / "RawData", group)
     return (data.X, data.y) if return_X_y else data
 
@@ -304,12 +305,6 @@ def activity_segments(rows: NDArray[np.int64], length: int) -> list[tuple[int, i
         if end > start:
             segments.append((start, end, activity - 1))
     return segments
-
-
-def _find_folder(home: Path, download_if_missing: bool) -> Path:
-    """Return the folder with ``RawData/labels.txt``."""
-    found = search(home, ("har", "hapt", "HAPT Data Set"), ("RawData/labels.txt",))
-    return found or ensure("har", home, download_if_missing)
 
 
 def _load(raw_folder: Path, group: str) -> Bunch:

@@ -30,7 +30,6 @@ from ._remote import (
     locate,
     physionet_folders,
     resolve_data_home,
-    search,
 )
 from ._split import shuffled_split
 from ._standardize import standardize
@@ -588,12 +587,8 @@ def _find_folder(
 ) -> tuple[Path, bool]:
     """Return the folder with the WFDB files, and whether the Arrhythmia Database stands in."""
     home = resolve_data_home(data_home)
-    landmarks = REMOTES["mitbih_af"].landmarks
-    folders = [home / "mitbih_af", *physionet_folders(home, "afdb")]
-    found = search(home, folders, landmarks)
-    if found is not None:
-        return found, False
-    stand_in = locate(physionet_folders(home, "mitdb"), landmarks)
+    others = [home / folder for folder in physionet_folders("mitdb")]
+    stand_in = locate(others, REMOTES["mitbih_af"].landmarks)
     if stand_in is None or is_there("mitbih_af", home):
         return ensure("mitbih_af", home, download_if_missing), False
     warn_user(

@@ -52,6 +52,8 @@ class Remote:
         Approximate size of the download in bytes, for messages; None if it is not known.
     members : str or None
         Regular expression that the members to unpack match; None unpacks all members.
+    folders : tuple of str
+        Other folders in the data home where the data set may lie.
     """
 
     name: str
@@ -63,11 +65,22 @@ class Remote:
     sha256: str | None = None
     size: int | None = None
     members: str | None = None
+    folders: tuple[str, ...] = ()
 
     @property
     def checksum(self) -> str | None:
         """Checksum of the archive with the name of its algorithm; None if it is not known."""
         return None if self.sha256 is None else f"sha256:{self.sha256}"
+
+    def places(self, home: Path) -> list[Path]:
+        """Return where the data set may lie in the data home, its own folder first."""
+        return [home / folder for folder in (self.name, *self.folders)]
+
+
+def physionet_folders(database: str) -> tuple[str, ...]:
+    """Return where a database of PhysioNet lies if it was fetched with awscli, wfdb or wget."""
+    mirror = f"physionet.org/files/{database}"  # `wget --recursive`, as PhysioNet advises, makes it
+    return database, f"{database}/1.0.0", mirror, f"{mirror}/1.0.0"
 
 
 REMOTES: dict[str, Remote] = {
@@ -83,6 +96,7 @@ REMOTES: dict[str, Remote] = {
             landmarks=("RawData/labels.txt", "RawData/acc_exp*.txt", "RawData/gyro_exp*.txt"),
             filename="smartphone+based+recognition+of+human+activities+and+"
             "postural+transitions.zip",
+            folders=("hapt", "HAPT Data Set"),
         ),
         Remote(
             name="wesad",
@@ -93,6 +107,7 @@ REMOTES: dict[str, Remote] = {
             filename="WESAD.zip",
             size=2_500_000_000,
             members=r"(^|/)(S\d+/S\d+(\.pkl|_quest\.csv|_readme\.txt)|wesad_readme\.pdf)$",
+            folders=("WESAD",),
         ),
         Remote(
             name="mitbih_af",
@@ -102,6 +117,7 @@ REMOTES: dict[str, Remote] = {
             landmarks=("*.dat", "*.hea", "*.atr"),
             filename="mit-bih-atrial-fibrillation-database-1.0.0.zip",
             size=440_000_000,
+            folders=physionet_folders("afdb"),
         ),
         Remote(
             name="sleep_edf",
@@ -113,6 +129,8 @@ REMOTES: dict[str, Remote] = {
             size=8_100_000_000,
             # Subjects 0 to 19 of the study of healthy people, as in the publication.
             members=r"(^|/)SC4[01]\d[12]\w\w-(PSG|Hypnogram)\.edf$",
+            # The last is mne's, of a few nights.
+            folders=("sleep-cassette", *physionet_folders("sleep-edfx"), "physionet-sleep-data"),
         ),
         Remote(
             name="epilepsy",
@@ -120,6 +138,7 @@ REMOTES: dict[str, Remote] = {
             url=f"{_FIGSHARE}/19930199",
             licence="named on the figshare page",
             landmarks=("train.pt", "val.pt", "test.pt"),
+            folders=("bonn_epilepsy",),
         ),
         Remote(
             name="gesture",
@@ -127,6 +146,7 @@ REMOTES: dict[str, Remote] = {
             url=f"{_FIGSHARE}/19930247",
             licence="named on the figshare page",
             landmarks=("train.pt", "val.pt", "test.pt"),
+            folders=("uwave_gesture", "UWaveGestureLibrary"),
         ),
     )
 }
@@ -223,40 +243,34 @@ def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
     return None
 
 
-def search(home: Path, folders: Iterable[Path | str], landmarks: tuple[str, ...]) -> Path | None:
+def find(name: str, home: Path, landmarks: tuple[str, ...] | None = None) -> Path | None:
     """Return the folder of a data set: one of its own in the data home, or the data home itself.
 
     The data home comes last, since it may hold other files whose names fit.
 
     Parameters
     ----------
+    name : str
+        Key of the data set in `REMOTES`.
     home : pathlib.Path
         The data home.
-    folders : iterable of path-like
-        Names of its folders, or their paths; the data set may lie up to two levels below.
-    landmarks : tuple of str
-        Glob patterns of files that the data set has.
+    landmarks : tuple of str, default=None
+        Glob patterns of files of another edition. None means those of the published one.
 
     Returns
     -------
     pathlib.Path or None
-        The folder.
+        The folder: one of :meth:`Remote.places`, or up to two levels below.
     """
-    own = (_find_root(home / folder, landmarks) for folder in folders)
-    return next((folder for folder in own if folder is not None), locate([home], landmarks))
-
-
-def physionet_folders(home: Path, database: str) -> tuple[Path, ...]:
-    """Return where a database of PhysioNet lies if it was fetched with wget, awscli or wfdb."""
-    mirror = home / "physionet.org" / "files"  # `wget --recursive`, as PhysioNet advises, makes it
-    return tuple(root / database / version for root in (home, mirror) for version in ("", "1.0.0"))
+    remote = REMOTES[name]
+    wanted = remote.landmarks if landmarks is None else landmarks
+    own = (_find_root(place, wanted) for place in remote.places(home))
+    return next((folder for folder in own if folder is not None), locate([home], wanted))
 
 
 def is_there(name: str, home: Path) -> bool:
     """Return whether a data set, or its archive, lies where `ensure` looks for it."""
-    remote = REMOTES[name]
-    is_unpacked = _find_root(home / name, remote.landmarks) is not None
-    return is_unpacked or _archive_by_hand(home, remote) is not None
+    return find(name, home) is not None or _archive_by_hand(home, REMOTES[name]) is not None
 
 
 def ensure(
@@ -286,7 +300,7 @@ def ensure(
     Returns
     -------
     folder : pathlib.Path
-        The folder with the files: ``<data_home>/<name>``, or a folder inside it.
+        The folder with the files: where :func:`find` finds it, or ``<data_home>/<name>``.
 
     Raises
     ------
@@ -302,12 +316,12 @@ def ensure(
     remote = REMOTES[name]
     check_flags(download_if_missing)
     home = resolve_data_home(data_home)
-    found = _find_root(home / name, remote.landmarks)
+    found = find(name, home)
     if found is not None:
         return found
     _archive_to_unpack(home, remote, download_if_missing)  # raises before a file is written
     with writable(home), alone(home / f".{name}.lock"):
-        found = _find_root(home / name, remote.landmarks)
+        found = find(name, home)
         if found is not None:
             return found  # another process has put the data set in place
         archive = _archive_to_unpack(home, remote, download_if_missing)

@@ -20,14 +20,7 @@ from .._parameters import check_option
 from .._warnings import warn_user
 from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
-from ._remote import (
-    REMOTES,
-    check_flags,
-    ensure,
-    physionet_folders,
-    resolve_data_home,
-    search,
-)
+from ._remote import check_flags, ensure
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -285,7 +278,7 @@ def fetch_sleep_edf(
     downsample = check_downsample(downsample, EPOCH_LENGTH)
     names, codes = _STAGES[stages]
     mne = _import_mne()
-    nights = find_nights(_find_folder(data_home, download_if_missing))
+    nights = find_nights(ensure("sleep_edf", data_home, download_if_missing))
     if len(nights) < _N_NIGHTS:
         warn_user(
             f"{nights[0].psg.parent} holds {len(nights)} of the {_N_NIGHTS} nights of the subjects"
@@ -578,18 +571,6 @@ def _refuse_cut_off(path: Path) -> None:
         raise ValueError(
             f"{path} is cut off: it has {n_bytes} of {stated} bytes; unpack the data set again."
         )
-
-
-def _find_folder(
-    data_home: str | os.PathLike[str] | None, download_if_missing: bool | None
-) -> Path:
-    """Return the folder with the EDF files."""
-    home = resolve_data_home(data_home)
-    names = ("sleep_edf", "sleep-cassette", "physionet-sleep-data")  # mne's, of a few nights, last
-    places = [home / name for name in names]
-    places[2:2] = physionet_folders(home, "sleep-edfx")
-    found = search(home, places, REMOTES["sleep_edf"].landmarks)
-    return found or ensure("sleep_edf", home, download_if_missing)
 
 
 def _import_mne() -> Any:

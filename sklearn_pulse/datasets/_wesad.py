@@ -20,7 +20,7 @@ from ..windows import RecordingWindows
 from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
 from ._ppg import SAMPLING_RATE, denoise
-from ._remote import REMOTES, check_flags, ensure, resolve_data_home, search
+from ._remote import check_flags, ensure, find, resolve_data_home
 from ._safe_pickle import read_pickle
 
 WINDOW_LENGTH = 60 * SAMPLING_RATE
@@ -470,12 +470,9 @@ def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.f
 
 def _read_subjects(home: Path, download_if_missing: bool | None) -> tuple[list[Subject], bool]:
     """Read all subjects, in order of their names; tell whether other files stand in."""
-    folder = search(home, ("wesad", "WESAD"), REMOTES["wesad"].landmarks)
-    if folder is None:
-        e4_folder = search(home, ("wesad", "WESAD"), _E4_FILES)
-        if e4_folder is not None:
-            return _read_e4_subjects(e4_folder), True
-        folder = ensure("wesad", home, download_if_missing)
+    if find("wesad", home) is None and (e4_folder := find("wesad", home, _E4_FILES)):
+        return _read_e4_subjects(e4_folder), True
+    folder = ensure("wesad", home, download_if_missing)
     paths = [folder / name / f"{name}.pkl" for name in sorted(SPLIT)]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
