@@ -18,6 +18,7 @@ from sklearn.utils import Bunch
 from .._extras import needs
 from .._parameters import check_option
 from .._warnings import warn_user
+from ..windows import RecordingWindows
 from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
 from ._remote import check_flags, ensure
@@ -287,12 +288,14 @@ def fetch_sleep_edf(
     order, recording_split = shuffled_split(len(nights))
     nights = [nights[i] for i in order]
     epochs = [_read_epochs(mne, night, codes) for night in nights]
-    X = np.concatenate([_cut(of_night, downsample) for of_night in epochs])
+    recordings = [of_night.series for of_night in epochs]
+    recording = np.repeat(np.arange(len(epochs)), [len(of_night.y) for of_night in epochs])
+    start = np.concatenate([of_night.start for of_night in epochs])
+    n_steps = len(range(0, EPOCH_LENGTH, downsample))
+    X = np.asarray(RecordingWindows(recordings, recording, start, n_steps, downsample))
     y = np.concatenate([of_night.y for of_night in epochs])
     if return_X_y:
         return X, y
-    recording = np.repeat(np.arange(len(epochs)), [len(of_night.y) for of_night in epochs])
-    recordings = [of_night.series for of_night in epochs]
     if truncate:
         # A slice would keep the whole recording in memory, so copy it.
         shortest = min(map(len, recordings))
@@ -305,7 +308,7 @@ def fetch_sleep_edf(
         y=y,
         groups=window_groups(group, recording, subject),
         recording=recording,
-        start=np.concatenate([of_night.start for of_night in epochs]),
+        start=start,
         split=recording_split[recording],
         recording_split=recording_split,
         recording_subject=subject,
@@ -522,12 +525,6 @@ def _read_epochs(mne: Any, night: Night, codes: dict[str, int]) -> _Epochs:
         )
     begin, end = start[0], start[-1] + EPOCH_LENGTH
     return _Epochs(signals[begin:end].copy(), start - begin, y)
-
-
-def _cut(epochs: _Epochs, downsample: int) -> NDArray[np.float32]:
-    """Return the epochs of one recording as windows."""
-    steps = np.arange(0, EPOCH_LENGTH, downsample)
-    return epochs.series[epochs.start[:, np.newaxis] + steps]
 
 
 def _segments(epochs: list[_Epochs], lengths: list[int]) -> NDArray[np.int64]:

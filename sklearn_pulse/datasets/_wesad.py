@@ -243,7 +243,7 @@ def fetch_wesad(
     ]
     segments = np.array(rows, dtype=np.int64).reshape(-1, 4)
     recording, start, y = _minutes(segments)
-    n_steps = -(-WINDOW_LENGTH // downsample)
+    n_steps = len(range(0, WINDOW_LENGTH, downsample))
     X = np.asarray(RecordingWindows(recordings, recording, start, n_steps, downsample))
     if return_X_y:
         return X, y
