@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 
 from sklearn_pulse.datasets import _epilepsy, _gesture, _wesad
-from sklearn_pulse.datasets._remote import find, resolve_data_home
+from sklearn_pulse.datasets._home import resolve_data_home
+from sklearn_pulse.datasets._remote import find
 
 # Files of each edition that the reader takes, where it takes others than the published one, None.
 # The published files of Epilepsy do not tell the segments, by which the examples divide.

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from .._parameters import as_path, check_threads
 from .._threads import limited_threads
 from .._training._device import resolve_device
-from ..datasets._remote import default_data_home
+from ..datasets._home import default_data_home
 from ._budgets import Budget
 from ._methods import Method, all_methods
 from ._task import Task

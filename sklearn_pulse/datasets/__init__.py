@@ -15,8 +15,8 @@ from ._generators import (
 )
 from ._gesture import fetch_gesture
 from ._har import fetch_har
+from ._home import get_data_home
 from ._mitbih_af import fetch_mitbih_af
-from ._remote import get_data_home
 from ._sleep_edf import fetch_sleep_edf
 from ._system_classification import make_system_classification
 from ._wesad import fetch_wesad

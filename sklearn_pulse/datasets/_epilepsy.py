@@ -17,7 +17,8 @@ from sklearn.utils import Bunch
 from .._parameters import check_option
 from . import _tfc
 from ._groups import check_group, window_groups
-from ._remote import REMOTES, check_flags, ensure, find, locate, resolve_data_home
+from ._home import locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, find
 from ._split import SPLIT_SEED
 
 SAMPLING_RATE = 173.61

@@ -16,7 +16,8 @@ from sklearn.utils import Bunch
 from .._parameters import check_integer, check_option
 from . import _tfc
 from ._groups import check_group
-from ._remote import check_flags, ensure, find, resolve_data_home
+from ._home import resolve_data_home
+from ._remote import check_flags, ensure, find
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0

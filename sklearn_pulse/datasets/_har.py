@@ -17,7 +17,8 @@ from sklearn.utils import Bunch
 
 from ..windows import segment_windows
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, find, resolve_data_home
+from ._home import resolve_data_home
+from ._remote import check_flags, ensure, find
 from ._split import shuffled_split
 
 WINDOW_LENGTH = 128

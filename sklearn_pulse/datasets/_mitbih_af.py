@@ -22,15 +22,8 @@ from ..windows import RecordingWindows, sliding_windows
 from ..windows._checks import check_downsample
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._remote import (
-    REMOTES,
-    check_flags,
-    ensure,
-    is_there,
-    locate,
-    physionet_folders,
-    resolve_data_home,
-)
+from ._home import locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, is_there, physionet_folders
 from ._split import shuffled_split
 from ._standardize import standardize
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import is_intact, map_array, save_sealed, write_whole
-from ._remote import get_data_home, writable
+from ._home import get_data_home, writable
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
 

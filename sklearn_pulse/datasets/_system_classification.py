@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from .._parameters import check_boolean, check_integer, check_option, check_real, check_seed
 from ..windows import sliding_windows
-from ._remote import resolve_data_home
+from ._home import resolve_data_home
 from ._simulate import (
     N_TIMESTEPS,
     N_TRIALS,

@@ -19,8 +19,9 @@ from .._parameters import check_option
 from ..windows import RecordingWindows
 from ..windows._checks import check_downsample
 from ._groups import check_group, window_groups
+from ._home import resolve_data_home
 from ._ppg import SAMPLING_RATE, denoise
-from ._remote import check_flags, ensure, find, resolve_data_home
+from ._remote import check_flags, ensure, find
 from ._safe_pickle import read_pickle
 
 WINDOW_LENGTH = 60 * SAMPLING_RATE

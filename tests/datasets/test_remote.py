@@ -733,6 +733,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch, number)
         _remote.ensure("har", tmp_path)
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     with pytest.raises(PermissionError, match=message):
-        _remote.get_data_home(tmp_path / "new")
+        datasets.get_data_home(tmp_path / "new")
     with pytest.raises(PermissionError, match=message):
         store[0, 0.0] = np.zeros((1, 1), np.float32)
