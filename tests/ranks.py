@@ -1,6 +1,6 @@
 """Processes that train together. One script imports the package once and forks them.
 
-:func:`main` runs every group of jobs in a folder and leaves the outcome of each process in
+:func:`main` runs groups of jobs in a folder and leaves the outcome of each process in
 the folder: what its jobs returned, what they printed, and its exit code.
 """
 
@@ -326,9 +326,10 @@ def _start(rank, size, port, jobs, folder, group):
     os._exit(code)
 
 
-def main(folder):
+def main(folder, groups):
+    """Run the jobs of some groups."""
     torch.set_num_threads(1)
     # The first fit imports much of torch: here once, and not in each of the processes.
     pulse(distributed=False, max_epochs=1).fit(X)
-    for group in GROUPS:
+    for group in groups:
         launch(group, Path(folder))

@@ -46,12 +46,21 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
-    """Interrupt a fit of one process, and run all that several processes do."""
+    """Interrupt a fit of one process, and run all that two processes do."""
     folder = tmp_path_factory.mktemp("ranks")
     with pytest.MonkeyPatch.context() as patch, killed(2, 3):
         patch.setattr(Checkpoint, "interval", 0.0)
         ranks.stored(folder / "by one", **ALONE).fit(ranks.X)
-    code = f"from tests.ranks import main; main({str(folder)!r})"
+    return launched(folder, [group for group, (size, _) in ranks.GROUPS.items() if size == 2])
+
+
+@pytest.fixture(scope="module")
+def outcome_of_three(tmp_path_factory):
+    return launched(tmp_path_factory.mktemp("three"), ["gradients of three"])
+
+
+def launched(folder, groups):
+    code = f"from tests.ranks import main; main({str(folder)!r}, {groups!r})"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
     return Outcome(folder)
 
@@ -63,11 +72,17 @@ def assert_close(actual, expected, atol):
         np.testing.assert_allclose(actual, expected, rtol=0.0, atol=atol)
 
 
-@pytest.mark.parametrize(
-    "group", ["fits", pytest.param("gradients of three", marks=pytest.mark.slow)]
-)
-def test_gradients_are_those_of_one_process(outcome, group):
+@pytest.mark.slow
+def test_gradients_of_three_are_those_of_one_process(outcome_of_three):
+    check_gradients(outcome_of_three, "gradients of three")
+
+
+def test_gradients_are_those_of_one_process(outcome):
     """On the same batch, with the same draws, whatever the objective's parameters."""
+    check_gradients(outcome, "fits")
+
+
+def check_gradients(outcome, group):
     names = [name for name, *_ in ranks.cases()]
     for results in outcome.results(group, "gradients"):
         assert list(results) == names

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from skorch import History
 from skorch.callbacks import Callback, EarlyStopping, LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
@@ -28,6 +29,9 @@ class Linear(Objective):
         loss = (self.encoder(x) - x).square().mean()
         draw = torch.rand((), generator=self.generator(x.device))
         return loss + self.noise * draw
+
+
+UNTRAINED = SSLNet(Linear, verbose=0).initialize()
 
 
 def data(n=10, value=1.0):
@@ -158,6 +162,31 @@ class ScriptedValidation(Callback):
 @given(losses=st.lists(st.floats(0.01, 10), min_size=1, max_size=12))
 @example(losses=[1.0] * 7)  # a mean as high as the best loss
 def test_selected_weights_are_those_of_the_rule(rule, losses):
+    """Of a net whose weight is the number of the epoch, from 0."""
+    select, weight = SelectWeights(rule), UNTRAINED.module_.encoder.weight
+    UNTRAINED.history_ = History()
+    select.on_train_begin(UNTRAINED)
+    for epoch, loss in enumerate(losses):
+        UNTRAINED.history.new_epoch()
+        UNTRAINED.history.record("valid_loss", loss)
+        weight.data.fill_(epoch)
+        select.on_epoch_end(UNTRAINED)
+    select.on_train_end(UNTRAINED)
+    expected = selected_epoch(rule, losses)
+    assert select.epoch_ == expected
+    assert weight.item() == (len(losses) - 1 if expected is None else expected)
+
+
+@pytest.mark.parametrize("rule", ["trailing_mean", "min_val"])
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [5.0, 4.0, 3.0],
+        [5.0, 4.0, 3.0, 2.0, 1.0, 2.0],
+        [1.0, 0.5, 0.4, 0.3, 0.2, 3.0, 0.1, 0.1, 0.1, 0.1, 0.1, 4.0],
+    ],
+)
+def test_a_training_ends_with_the_weights_of_the_rule(rule, losses):
     spy, select = Spy(), SelectWeights(rule)
     callbacks = [ScriptedValidation(losses), select, spy]
     fitted = net(callbacks=callbacks, max_epochs=len(losses)).fit((data(4), None))

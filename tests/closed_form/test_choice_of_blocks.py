@@ -206,8 +206,7 @@ def test_a_rhythm_that_does_not_vary_leaves_its_share_to_the_others(views, share
     assert Z.var(0).mean() == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize("n_channels", [1, 4])
-@pytest.mark.parametrize("rho", [1.5e-4, 1.0])
+@pytest.mark.parametrize(("n_channels", "rho"), [(1, 1.0), (4, 1.5e-4)])
 def test_the_choice_of_the_rhythm_depends_on_no_number_of_windows_and_no_ridge(n_channels, rho):
     X, groups = hearts()
     rng = np.random.default_rng(0)

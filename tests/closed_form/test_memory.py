@@ -16,8 +16,11 @@ from sklearn_pulse.corpus import fit_dataset
 from sklearn_pulse.windows import sliding_windows
 from tests.helpers import make_windows
 
-from .literal import SMALL
+from . import literal
 
+# Two blocks that are quick to compute: what is kept does not depend on which.
+SMALL = literal.SMALL | {"block_weights": (1, 1, 0, 0)}
+EVERY_BLOCK = {"block_weights": "auto"}
 PERSON = np.repeat(np.arange(6), 10)
 ATTRIBUTES = ("alpha_", "kappa_", "n_pairs_", "nearest_", "views_", "whitening_")
 
@@ -101,10 +104,12 @@ def test_failed_fit_transform_keeps_the_fit(X):
         {"nearest": 0.4},
         {"unpredicted": 0.6},
         {"embedding_dim": 5},
+        {"alpha": 0.3, **EVERY_BLOCK},
     ],
 )
 def test_a_fit_from_the_folder_has_the_bits_of_a_fit(X, tmp_path, computed, views, params):
-    fitted(X, views=views, memory=tmp_path).transform(X)
+    blocks = {"block_weights": params.get("block_weights", SMALL["block_weights"])}
+    fitted(X, views=views, memory=tmp_path, **blocks).transform(X)
     computed.clear()
     kept = fitted(X, views=views, memory=tmp_path, **params)
     kept.transform(X)
@@ -134,9 +139,10 @@ def test_nearest_windows_of_a_sample_have_the_bits_of_a_fit(X, tmp_path, compute
     ],
 )
 def test_other_parameters_are_computed(X, tmp_path, computed, params):
-    fitted(X, memory=tmp_path)
+    base = {"block_weights": (1, 0, 1, 0)}  # MiniRocket has kernels
+    fitted(X, memory=tmp_path, **base)
     computed.clear()
-    check_same(fitted(X, memory=tmp_path, **params), fitted(X, **params), X)
+    check_same(fitted(X, memory=tmp_path, **base | params), fitted(X, **base | params), X)
     assert computed
 
 
@@ -228,6 +234,7 @@ def test_a_search_computes_the_features_of_a_window_once_per_division(X, tmp_pat
     )
 
 
+@pytest.mark.xdist_group("workers")
 def test_processes_share_a_folder(X, tmp_path):
     y = np.arange(60) % 3
     X = X + y[:, None, None]
