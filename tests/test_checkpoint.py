@@ -33,7 +33,7 @@ def uninterrupted(**params):
 @pytest.mark.parametrize(
     ("at", "select", "interval", "precision"),
     [
-        *((at, "trailing_mean", 0.0, "float32") for at in [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)]),
+        *((at, "trailing_mean", 0.0, "float32") for at in [(1, 3), (2, 1), (4, 3), (6, 1), (7, 3)]),
         *(((4, 3), select, 0.0, "float32") for select in ("min_val", "last")),
         *((at, "trailing_mean", 60.0, "float32") for at in ((1, 3), (4, 3))),
         ((4, 3), "trailing_mean", 0.0, "bfloat16"),
@@ -45,6 +45,7 @@ def test_a_killed_run_resumes_to_the_same_bits(
     """With a state after each batch (`interval` 0), and with states after epochs only."""
     monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"select": select, "deterministic_validation": False, "precision": precision}
+    params["batch_size"] = 8  # three batches an epoch
     expected = uninterrupted(**params)
     with killed(*at):
         pulse(**params, checkpoint_dir=tmp_path).fit(X)

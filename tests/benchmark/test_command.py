@@ -103,6 +103,7 @@ def test_linear_probe_is_what_scikit_learn_computes(tmp_path):
     assert {"sklearn_pulse", "torch", "scikit-learn", "numpy"} <= set(record["versions"])
 
 
+@pytest.mark.usefixtures("five_draws")
 def test_pulse_is_trained_once_for_both_protocols(tmp_path, monkeypatch):
     fits = []
     fit = PulseTransformer.fit
@@ -341,6 +342,7 @@ def test_the_note_of_a_transfer_is_that_of_its_target(tmp_path, monkeypatch):
     assert {r["note"] for r in records(tmp_path).values()} == {"of the target"}
 
 
+@pytest.mark.usefixtures("five_draws")
 def test_cross_validation_has_a_seed_a_fold_and_test_folds(tmp_path):
     command("cross-validation", "--dataset", "toy", "--method", "untrained", out=tmp_path)
     found = records(tmp_path)

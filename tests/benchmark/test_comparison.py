@@ -42,6 +42,7 @@ def compare(folder, *methods, extra=()):
     return main([*arguments, "--budget", "smoke", "--out", str(folder)])
 
 
+@pytest.mark.usefixtures("five_draws")
 def test_a_cell_has_every_amount_of_labels_under_both_probes(toy, tmp_path):
     assert compare(tmp_path, "statistics", "majority") == 0
     records = {(r["cell"]["method"], r["cell"]["seed"]): r for r in Results(tmp_path)}
@@ -147,6 +148,7 @@ def test_a_class_that_a_part_lacks_is_named():
     assert any("train lacks [2]" in note for note in notes)
 
 
+@pytest.mark.usefixtures("five_draws")
 def test_labels_of_few_people_show_every_class():
     groups = np.repeat(np.arange(10), 4)
     every = np.tile([0, 0, 1, 1], 10)
@@ -273,6 +275,7 @@ def test_a_report_of_accuracy_names_unequal_classes(tmp_path):
     assert "WESAD (" not in text
 
 
+@pytest.mark.usefixtures("five_draws")
 def test_few_labels_are_those_of_the_other_protocols():
     y = np.arange(60) % 2
     splitter = LabelFractionSplit(0.05, n_draws=N_DRAWS, cv=[(np.arange(60), np.arange(60))])

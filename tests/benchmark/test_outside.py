@@ -508,6 +508,7 @@ def test_names_do_not_repeat(own):
         quick(own, ("mine", Means()), ("Mine", Means(2.0)))
 
 
+@pytest.mark.xdist_group("workers")
 def test_what_cannot_be_sent_to_a_process_is_named(own):
     quick(own, ("mine", Unsent()), n_seeds=1)
     with pytest.raises(TypeError, match="methods: an estimator cannot be sent.*n_jobs=1"):

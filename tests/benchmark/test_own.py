@@ -152,7 +152,7 @@ def test_shares_of_the_labels_are_the_default(own):
     assert display.majority_score == 0.5
 
 
-@pytest.mark.usefixtures("few_penalties")
+@pytest.mark.usefixtures("five_draws", "few_penalties")
 def test_a_comparison_has_every_amount_of_labels_and_both_probes(own, tmp_path):
     frame, display = quick(own, protocols=["comparison"], n_seeds=2, out=tmp_path)
     assert display is None
