@@ -123,7 +123,8 @@ def test_the_fit_counts_not_a_parameter_that_changed_later():
 
 
 def test_a_frozen_encoder_has_no_published_names():
-    frozen = FrozenEstimator(CrossPredictionTransformer(random_state=0, num_threads=1).fit(X))
+    small = {"block_weights": (1, 0, 0, 0), "random_state": 0, "num_threads": 1}
+    frozen = FrozenEstimator(CrossPredictionTransformer(**small).fit(X))
     settings = {k: v for k, v in SMALL_PULSE.items() if k not in SMALL_ENCODER}
     fitted = PulseTransformer(**settings, encoder=frozen).fit(X)
     for present in (frozen, None):
