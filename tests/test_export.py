@@ -59,7 +59,9 @@ pytestmark = export_needs_torch
 
 
 def encoder(**params):
-    return RandomEncoderTransformer(**SMALL_ENCODER | {"random_state": 0} | params)
+    """One block: torch takes most of its time for what a block computes."""
+    one = {"encoder_depth": 1, "random_state": 0}
+    return RandomEncoderTransformer(**SMALL_ENCODER | one | params)
 
 
 def windows(n, length, offset=0.0):
@@ -103,7 +105,12 @@ def onnx_program(path):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return encoder(sampling_rate=64, channel_names=["ecg", "ppg"]).fit(X)
+    return encoder(encoder_depth=3, sampling_rate=64, channel_names=["ecg", "ppg"]).fit(X)
+
+
+@pytest.fixture(scope="module")
+def shallow():
+    return encoder().fit(X)
 
 
 def test_a_chain_under_onnxruntime(tmp_path):
@@ -112,7 +119,7 @@ def test_a_chain_under_onnxruntime(tmp_path):
         pytest.importorskip(name)
     chain = make_pipeline(
         WindowScaler(),
-        pulse(max_epochs=1, sampling_rate=64, channel_names=["ecg", "ppg"]),
+        pulse(encoder_depth=2, max_epochs=1, sampling_rate=64, channel_names=["ecg", "ppg"]),
         LabeledSubsetClassifier(make_linear_probe()),
     )
     chain.fit(1e5 + X, y)
@@ -154,7 +161,8 @@ def test_an_encoder_as_a_program_of_torch(fitted, tmp_path, monkeypatch):
 
 def test_channels_first_and_one_length(tmp_path):
     """The graph has its axes in the order of the signature, whatever the estimator's."""
-    model = small(PatchTSTTransformer, input_layout="nct").fit(X.swapaxes(1, 2))
+    model = small(PatchTSTTransformer, input_layout="nct", encoder_depth=1, max_epochs=1)
+    model.fit(X.swapaxes(1, 2))
     signature = model.export(tmp_path / "model", format="torch")
     assert signature["input"]["dims"] == ["batch", 32, 2]
     run, _ = torch_program(tmp_path / "model")
@@ -172,7 +180,7 @@ def test_channels_first_and_one_length(tmp_path):
 )
 def test_the_convolutions_of_simmtm_take_the_shortest_windows(n_timesteps, tmp_path):
     """Their stride of three leaves one step of a window of up to three."""
-    model = small(SimMTMTransformer).fit(X[:, :n_timesteps])
+    model = small(SimMTMTransformer, encoder_depth=2, max_epochs=1).fit(X[:, :n_timesteps])
     model.export(tmp_path / "model.pt2", format="torch")
     run, _ = torch_program(tmp_path / "model.pt2")
     assert_equal(run, model, [*BATCHES, (3, 2), (3, 3), (3, 4)])
@@ -388,7 +396,7 @@ def test_sparse_coefficients_are_those_of_the_array(target):
 
 def test_a_whitened_chain_of_few_windows_is_exported(tmp_path):
     """The last of five components of five windows has no variance."""
-    chain = make_pipeline(encoder(), PCA(whiten=True)).fit(X[:5])
+    chain = make_pipeline(encoder(encoder_depth=3), PCA(whiten=True)).fit(X[:5])
     assert chain[-1].explained_variance_[-1] < 1e-12
     export(chain, tmp_path / "chain.pt2", format="torch")
     assert (tmp_path / "chain.pt2").exists()
@@ -502,33 +510,33 @@ def test_wrong_arguments(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["torch", pytest.param("onnx", marks=pytest.mark.slow)])
-def test_the_autocast_of_a_caller_is_no_part_of_the_graph(format, fitted, tmp_path):
+def test_the_autocast_of_a_caller_is_no_part_of_the_graph(format, shallow, tmp_path):
     if format == "onnx":
         pytest.importorskip("onnxscript")
     path = tmp_path / "encoder.pt2"
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        fitted.export(path, format=format)
+        shallow.export(path, format=format)
     run, _ = (onnx_program if format == "onnx" else torch_program)(path)
-    assert_equal(run, fitted)
+    assert_equal(run, shallow)
 
 
-def test_without_the_packages_of_onnx(fitted, tmp_path, monkeypatch):
+def test_without_the_packages_of_onnx(shallow, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     (tmp_path / "encoder.onnx").write_text("earlier")
     with pytest.raises(ImportError, match=r"format='onnx' needs onnx: .*sklearn-pulse\[export\]"):
-        fitted.export(tmp_path / "encoder.onnx")
+        shallow.export(tmp_path / "encoder.onnx")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
 
 
-def test_a_graph_that_computes_something_else_is_not_written(fitted, tmp_path, monkeypatch):
+def test_a_graph_that_computes_something_else_is_not_written(shallow, tmp_path, monkeypatch):
     forward = EncoderGraph.forward
     monkeypatch.setattr(EncoderGraph, "forward", lambda self, windows: forward(self, windows) + 1)
     with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
-        fitted.export(tmp_path / "encoder.pt2", format="torch")
+        shallow.export(tmp_path / "encoder.pt2", format="torch")
     monkeypatch.setattr("sklearn_pulse._export._check._LARGEST", 1)  # a window beyond it counts too
     with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
-        fitted.export(tmp_path / "encoder.pt2", format="torch")
-    chain = make_pipeline(fitted, StandardScaler().fit(fitted.transform(X)))
+        shallow.export(tmp_path / "encoder.pt2", format="torch")
+    chain = make_pipeline(shallow, StandardScaler().fit(shallow.transform(X)))
     message = "The chain of RandomEncoderTransformer, StandardScaler is not exported: .*else for 1"
     with pytest.raises(ValueError, match=message):
         export(chain, tmp_path / "chain.pt2", format="torch")
@@ -543,9 +551,9 @@ def test_a_chain_that_cannot_compute_is_at_fault_itself(tmp_path):
         export(chain, tmp_path / "chain.pt2", format="torch")
 
 
-def test_what_torch_cannot_trace_is_an_error(fitted, tmp_path, monkeypatch):
+def test_what_torch_cannot_trace_is_an_error(shallow, tmp_path, monkeypatch):
     monkeypatch.setattr(
         EncoderGraph, "forward", lambda self, windows: windows[: int(windows.sum().item())]
     )
     with pytest.raises(ValueError, match="torch.export cannot write it as a graph for every batch"):
-        fitted.export(tmp_path / "encoder.pt2", format="torch")
+        shallow.export(tmp_path / "encoder.pt2", format="torch")
