@@ -1,5 +1,6 @@
 """Where sktime users work: pipelines, evaluate, grid search, saving; and where they come from."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -41,7 +42,7 @@ from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer
 MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ"]
 BRIEF = SMALL_PULSE | {"max_epochs": 1}  # another epoch would only cost time
 PULSE = PulsePanelTransformer(**BRIEF)
-FOLDS = KFold(3, shuffle=True, random_state=0)
+FOLDS = KFold(2, shuffle=True, random_state=0)
 
 
 def make_panel(n=20, n_timesteps=16):
@@ -55,6 +56,22 @@ def plain_pipeline(**params):
     return Pipeline([("pulse", pulse), ("probe", LogisticRegression())])
 
 
+@functools.cache
+def expected_pipeline():
+    """Return that pipeline fitted on the panel, once in a process. Nobody may change it."""
+    return plain_pipeline().fit(*make_panel())
+
+
+@functools.cache
+def expected_scores():
+    """Return its scores on the folds."""
+    X, y = make_panel()
+    return [
+        plain_pipeline().fit(X[train], y[train]).score(X[test], y[test])
+        for train, test in FOLDS.split(X)
+    ]
+
+
 # sktime's pipelines
 
 
@@ -63,7 +80,7 @@ def test_times(mtype):
     X, y = make_panel()
     panel = convert_to(X, mtype)
     classifier = (PULSE * LogisticRegression()).fit(panel, y)
-    expected = plain_pipeline().fit(X, y)
+    expected = expected_pipeline()
     embedding = classifier.transformers_.transform(panel)
     np.testing.assert_array_equal(embedding.to_numpy(), expected[:-1].transform(X))
     np.testing.assert_array_equal(classifier.predict(panel), expected.predict(X))
@@ -91,11 +108,7 @@ def test_make_pipeline():
 def test_evaluate(mtype):
     X, y = make_panel()
     scores = evaluate(PULSE * LogisticRegression(), FOLDS, convert_to(X, mtype), y)
-    expected = [
-        plain_pipeline().fit(X[train], y[train]).score(X[test], y[test])
-        for train, test in FOLDS.split(X)
-    ]
-    assert scores.filter(like="accuracy").iloc[:, 0].tolist() == expected
+    assert scores.filter(like="accuracy").iloc[:, 0].tolist() == expected_scores()
 
 
 def test_grid_search():
@@ -164,6 +177,14 @@ def sklearn_pipeline():
     )
 
 
+@functools.cache
+def plain_search(names, values):
+    """Return the search of a scikit-learn user over the panel, once in a process."""
+    plain = sklearn_pipeline()
+    plain.set_params(pulse=PulseTransformer(**BRIEF, input_layout="nct"))
+    return GridSearchCV(plain, dict(zip(names, values, strict=True)), cv=FOLDS).fit(*make_panel())
+
+
 @pytest.mark.parametrize(
     ("mtype", "n_jobs"),
     [
@@ -178,9 +199,7 @@ def test_a_step_of_a_sklearn_pipeline_in_a_search(mtype, n_jobs):
     grid = {"pulse__n_crops": [1, 2], "probe__C": [0.1, 1.0]}
     search = GridSearchCV(sklearn_pipeline(), grid, cv=FOLDS, error_score="raise", n_jobs=n_jobs)
     search.fit(convert_to(X, mtype), y)
-    plain = sklearn_pipeline()
-    plain.set_params(pulse=PulseTransformer(**BRIEF, input_layout="nct"))
-    expected = GridSearchCV(plain, grid, cv=FOLDS).fit(X, y)
+    expected = plain_search(tuple(grid), tuple(map(tuple, grid.values())))
     for name in ("mean_test_score", "params"):
         np.testing.assert_array_equal(search.cv_results_[name], expected.cv_results_[name])
 
@@ -259,20 +278,22 @@ def test_the_channels_of_a_panel_are_what_matters(joined, layout):
     model = ours * make_linear_probe()
     if joined == "scikit-learn":
         model = make_sklearn_pipeline(ours, make_linear_probe())
-    got = channel_importance(model.fit(X, y), X, y, random_state=0).importances
+    got = channel_importance(model.fit(X, y), X, y, n_repeats=2, random_state=0).importances
     plain = make_sklearn_pipeline(StatisticsTransformer(), make_linear_probe())
     windows = X.swapaxes(1, 2)
-    expected = channel_importance(plain.fit(windows, y), windows, y, random_state=0).importances
-    assert got.shape == (3, 5) and got.mean(1).argmax() == 1
+    expected = channel_importance(
+        plain.fit(windows, y), windows, y, n_repeats=2, random_state=0
+    ).importances
+    assert got.shape == (3, 2) and got.mean(1).argmax() == 1
     np.testing.assert_array_equal(got, expected)
     named = convert_to(X, "nested_univ").set_axis(["a", "b", "c"], axis=1)
     model.fit(named, y)  # arrays go with these names, though sktime names the channels of arrays
-    got = channel_importance(model, named, y, random_state=0).importances
+    got = channel_importance(model, named, y, n_repeats=2, random_state=0).importances
     np.testing.assert_array_equal(got, expected)
     for mtype in ("pd-multiindex", "nested_univ", "df-list"):
         if joined == "sktime" or mtype == "nested_univ":  # others have rows that are no samples
             frames = convert_to(X, mtype)
-            again = channel_importance(model, frames, y, random_state=0).importances
+            again = channel_importance(model, frames, y, n_repeats=2, random_state=0).importances
             np.testing.assert_array_equal(again, expected)
 
 
@@ -364,14 +385,14 @@ def test_japanese_vowels():
 
 def test_uwave_gestures(data_home):
     gesture = fetch_gesture(data_home, download_if_missing=False)
-    X = np.ascontiguousarray(gesture.X[::10].swapaxes(1, 2))
+    X = np.ascontiguousarray(gesture.X[::20].swapaxes(1, 2))
     assert X.shape[1] == 3
     compare(X[::2], X[1::2], MTYPES)
 
 
 def test_har_windows(data_home):
     har = fetch_har(data_home, download_if_missing=False)
-    X = np.ascontiguousarray(np.asarray(har.X[::160]).swapaxes(1, 2))
+    X = np.ascontiguousarray(np.asarray(har.X[::320]).swapaxes(1, 2))
     assert X.shape[1:] == (6, 128)
     compare(X[::2], X[1::2], MTYPES)
 
