@@ -303,7 +303,7 @@ def test_only_the_decoder_is_trained(fitted):
     objective = fitted.net_.module_
     assert isinstance(objective.encoder, FixedEncoder)
     assert objective.time_varying is None and not list(objective.encoder.parameters())
-    params = SMALL | {"max_epochs": 30, "lr": 1e-2}
+    params = SMALL | {"max_epochs": 20, "lr": 2e-2}
     longer = PulseTransformer(encoder=STATISTICS, **params).fit(X)
     assert longer.history_[-1]["train_loss"] < 0.9 * longer.history_[0]["train_loss"]
 
