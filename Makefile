@@ -7,8 +7,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Extra arguments for torch alone, for example an index with CPU or CUDA builds.
 TORCH_ARGS ?=
 PARALLEL := -n auto --dist loadgroup
-# One thread per process: the tests run in parallel, and waiting threads slow the others.
-TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
+# One thread per process: the tests run in parallel, and waiting threads slow the others. Compiled
+# files are written, where the environment forbids it too: the tests start many processes.
+TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help install controls demo docs docs-check test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench dist constraints audit tools clean
 
