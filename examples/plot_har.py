@@ -21,6 +21,7 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import numpy as np
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer, presets
 from sklearn_pulse.datasets import fetch_har
