@@ -212,7 +212,7 @@ def test_fit_dataset_reads_what_fit_kept(X, tmp_path, computed):
 def test_a_search_computes_the_features_of_a_window_once_per_division(X, tmp_path, computed):
     y = np.arange(60) % 3
     X = X + y[:, None, None]
-    cross = CrossPredictionTransformer(**SMALL, memory=str(tmp_path))
+    cross = CrossPredictionTransformer(**SMALL | EVERY_BLOCK, memory=str(tmp_path))
     grid = {
         "crosspredictiontransformer__alpha": [0.0, 0.5, 1.0],
         "crosspredictiontransformer__nearest": [0.0, 0.5],
