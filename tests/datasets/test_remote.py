@@ -236,7 +236,9 @@ def test_server_that_sends_another_range(remote, server, tmp_path):
         _remote.ensure("toy", tmp_path)
 
 
-def test_a_second_caller_waits_for_the_download_of_the_first(remote, server, tmp_path):
+@pytest.fixture
+def held_half_way(server):
+    """Hold a download half way; return an event that tells so, and one that lets it go on."""
     is_under_way, go_on = threading.Event(), threading.Event()
 
     def wait():
@@ -244,6 +246,13 @@ def test_a_second_caller_waits_for_the_download_of_the_first(remote, server, tmp
         go_on.wait(60)
 
     server.half_way = wait
+    return is_under_way, go_on
+
+
+def test_a_second_caller_waits_for_the_download_of_the_first(
+    remote, server, held_half_way, tmp_path
+):
+    is_under_way, go_on = held_half_way
     with concurrent.futures.ThreadPoolExecutor(2) as callers:
         first = callers.submit(_remote.ensure, "toy", tmp_path)
         assert is_under_way.wait(60)
@@ -577,15 +586,9 @@ _remote._unpack(home / "toy-1.0.zip", home, entry)
     assert sorted(names(tmp_path)) == [".toy-of-mine", "toy", "toy-1.0.zip"]
 
 
-def test_a_killed_download_leaves_its_part_alone(remote, server, tmp_path):
+def test_a_killed_download_leaves_its_part_alone(remote, server, held_half_way, tmp_path):
     """Once each kill left an empty file of pooch, for ever."""
-    is_under_way, go_on = threading.Event(), threading.Event()
-
-    def wait():
-        is_under_way.set()
-        go_on.wait(60)
-
-    server.half_way = wait
+    is_under_way, go_on = held_half_way
     code = f"""
 from sklearn_pulse.datasets import _remote
 _remote.REMOTES["toy"] = _remote.{remote!r}
