@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .._export import FORMATS, check_equal, program_of, write
+from .._export import FORMATS, check_equal, check_packages, program_of, write
 from .._parameters import as_path, check_option
 from .._version import __version__
 from ._layers import last_layer, layer_of
@@ -112,6 +112,7 @@ def export(
     True
     """
     check_option("format", format, FORMATS)
+    check_packages(format)  # before the tracing, which takes long
     path = as_path("path", path)
     if path.is_dir():
         raise IsADirectoryError(f"path={str(path)!r} is a folder: name a file in it.")

@@ -2,6 +2,6 @@
 
 from ._check import check_equal
 from ._graph import EncoderGraph
-from ._write import FORMATS, program_of, write
+from ._write import FORMATS, check_packages, program_of, write
 
-__all__ = ["FORMATS", "EncoderGraph", "check_equal", "program_of", "write"]
+__all__ = ["FORMATS", "EncoderGraph", "check_equal", "check_packages", "program_of", "write"]

@@ -23,6 +23,17 @@ SIGNATURE = "signature"  # key of the signature in the metadata of a file
 _EXTRA = command("export")
 
 
+def check_packages(format: str) -> None:
+    """Raise ImportError unless the packages that write a format are installed."""
+    for name in ("onnx", "onnxscript") if format == "onnx" else ():
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ImportError(
+                f"format='onnx' needs {name}: {_EXTRA}, or take format='torch'."
+            ) from error
+
+
 def program_of(graph: nn.Module, example: Tensor, any_length: bool) -> Any:
     """Return the program of a graph, for every batch size.
 
@@ -80,11 +91,6 @@ def write(
         Format of the file.
     signature : dict
         What the input and the output are; it becomes a part of the file.
-
-    Raises
-    ------
-    ImportError
-        If a package that ONNX needs is not installed.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,13 +113,6 @@ def _write_torch(program: Any, path: Path, text: str) -> None:
 
 
 def _write_onnx(program: Any, path: Path, signature: dict[str, Any], text: str) -> None:
-    for name in ("onnx", "onnxscript"):
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise ImportError(
-                f"format='onnx' needs {name}: {_EXTRA}, or take format='torch'."
-            ) from error
     names = [signature[side]["name"] for side in ("input", "output")]
     written = torch.onnx.export(
         program, dynamo=True, verbose=False, input_names=names[:1], output_names=names[1:]

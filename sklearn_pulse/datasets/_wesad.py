@@ -344,10 +344,13 @@ def read_subject_pickle(path: Path) -> Subject:
     Raises
     ------
     ValueError
-        If the file is damaged or hostile, does not hold pulse and labels, or holds one of them
-        for a minute less than the other.
+        If the file is damaged or hostile, is that of another subject, does not hold pulse and
+        labels, or holds one of them for a minute less than the other.
     """
     data = read_pickle(path)
+    subject = data.get("subject") if isinstance(data, dict) else None
+    if isinstance(subject, str) and subject != path.stem:
+        raise ValueError(f"{path} is the file of another subject; unpack the data set again.")
     try:
         pulse = np.asarray(data["signal"]["wrist"]["BVP"])
         labels = np.asarray(data["label"])

@@ -420,6 +420,13 @@ def test_hostile_pickle_is_refused(damaged):
     assert not (damaged / "evil").exists()
 
 
+def test_a_copy_of_another_subject_is_an_error(damaged):
+    folder = damaged / "wesad"
+    shutil.copy(folder / "S6" / "S6.pkl", folder / "S5" / "S5.pkl")
+    with pytest.raises(ValueError, match=r"S5\.pkl is the file of another subject"):
+        fetch_wesad(damaged)
+
+
 @pytest.mark.parametrize(
     "content",
     [
