@@ -91,9 +91,13 @@ class MappedWindows(DerivedWindows):
         indices = np.asarray(indices)
         rows = row_numbers(indices if indices.size else indices.astype(np.intp), len(self))
         taken = read_windows(self.source, rows)
-        x = as_float64(taken, self._channels_first, lambda row: f"X[{rows[row]}]")
+
+        def name(row: int) -> str:
+            return f"X[{rows[row]}]"
+
+        x = as_float64(taken, self._channels_first, name)
         recording = None if self.recording is None else self.recording[rows]
-        return as_float32(self.function(x, recording), self._channels_first)
+        return as_float32(self.function(x, recording), self._channels_first, name)
 
     def _observed_unread(self) -> NDArray[np.bool_] | None:
         """Find them in the source, where it has the same missing steps."""

@@ -86,16 +86,21 @@ class WindowSource(ABC):
         """Return the name of a window, for messages."""
         return f"X[{window}]"
 
+    def _names(self, index: Index) -> Callable[[int], str]:
+        """Return the function from places in `index` to names of windows, for messages."""
+        return lambda row: self._name(int(index[row]))
+
     def _take(self, index: Index, steps: slice = slice(None)) -> NDArray[np.float64]:
         """Read windows, of shape (n, n_channels, n_timesteps); raise if a value is infinite."""
         x = self._read(index, steps)
-        return as_float64(x, self.channels_first, lambda row: self._name(int(index[row])))
+        return as_float64(x, self.channels_first, self._names(index))
 
     def _mapped_blocks(self, function: WindowMap) -> Iterator[tuple[Index, NDArray[np.float32]]]:
         """Yield numbers of windows, and what `function` makes of them, in the input's layout."""
         for index in self._chunks(np.arange(self.n_windows)):
             recording = None if self.recording is None else self.recording[index]
-            yield index, as_float32(function(self._take(index), recording), self.channels_first)
+            x = function(self._take(index), recording)
+            yield index, as_float32(x, self.channels_first, self._names(index))
 
     def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
         """Yield the values of windows in pieces of bounded size.

@@ -57,7 +57,9 @@ def as_float64(
     return x
 
 
-def as_float32(x: NDArray[np.float64], channels_first: bool) -> NDArray[np.float32]:
+def as_float32(
+    x: NDArray[np.float64], channels_first: bool, name: Callable[[int], str]
+) -> NDArray[np.float32]:
     """Round the results of a step, and swap the last two axes unless `channels_first`.
 
     Parameters
@@ -66,6 +68,8 @@ def as_float32(x: NDArray[np.float64], channels_first: bool) -> NDArray[np.float
         Windows.
     channels_first : bool
         Order of the last two axes of the result.
+    name : callable
+        From the number of a window to its name in the error message.
 
     Returns
     -------
@@ -77,10 +81,11 @@ def as_float32(x: NDArray[np.float64], channels_first: bool) -> NDArray[np.float
     ValueError
         If a value is too large for float32.
     """
-    if _beyond(x).any():
+    is_beyond = _beyond(x).any(axis=(1, 2))
+    if is_beyond.any():
         raise ValueError(
-            "The values of X lead to results too large for float32: replace outliers by NaN, or fit"
-            " on data of this scale."
+            f"The values of {name(int(is_beyond.argmax()))} lead to results too large for float32:"
+            " replace outliers by NaN, or fit on data of this scale."
         )
     rounded = x.astype(np.float32)
     return rounded if channels_first else rounded.swapaxes(1, 2)

@@ -214,10 +214,22 @@ def test_groups_are_routed_through_a_pipeline():
     np.testing.assert_array_equal(clone(pipe[1]).fit_transform(alone), pipe[1].transform(alone))
 
 
-def test_results_beyond_float32_are_named():
-    scaler = WindowScaler().fit(np.array([[1.0, 1.0 + 1e-9] * 4]))
-    with pytest.raises(ValueError, match="results too large for float32: replace outliers"):
-        scaler.transform(np.full((1, 8), 1e38))
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [
+        (np.asarray, r"X\[4\]"),
+        (list, r"X\[4\]"),
+        (as_lazy, r"X\[4\]"),
+        (lambda X: X.reshape(3, 2, *X.shape[1:]), r"X\[2\]"),  # the bag
+    ],
+    ids=["array", "list", "lazy", "bags"],
+)
+def test_results_beyond_float32_are_named(container, name):
+    X = np.random.default_rng(0).normal(size=(6, 8, 2))
+    scaler = WindowScaler().fit(container(1e-5 * X))
+    X[4] *= 1e37
+    with pytest.raises(ValueError, match=f"{name} lead to results too large for float32: replace"):
+        np.asarray(scaler.transform(container(X))[:])
 
 
 @pytest.mark.parametrize(
