@@ -87,8 +87,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         many of the block with a map of its own), only the leading directions are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
-        eighth of it, with four poolings each of the windows and of their differences, and Hydra
-        64 groups of eight kernels for 10,000.
+        eighth of it (at least 84), with four poolings each of the windows and of their differences,
+        and Hydra 64 groups of eight kernels for 10,000.
     block_weights : "auto" or sequence of four to nine floats, default="auto"
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
         quantiles on intervals, Hydra, rhythm, covariance, and covariance of envelopes, each from 0

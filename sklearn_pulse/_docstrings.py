@@ -76,10 +76,10 @@ deterministic_validation : bool
     Whether every validation repeats the same random draws and applies no dropout, so that losses
     of different epochs can be compared. False draws anew, as the published code does.
 select : {"trailing_mean", "min_val", "last"}
-    Epoch whose weights are kept. "trailing_mean" is the published rule: an epoch's weights are
-    kept if the mean of the last five validation losses is at most the validation loss of the
-    epoch kept before. With fewer than five epochs it keeps the last weights. "min_val" is the
-    epoch of the lowest validation loss, "last" the last epoch.
+    Epoch whose weights are kept. "trailing_mean" is the rule of the published code: an epoch's
+    weights are kept if the mean of the last five validation losses is at most the validation loss
+    of the epoch kept before. With fewer than five epochs it keeps the last weights. "min_val" is
+    the epoch of the lowest validation loss (paper), "last" the last epoch.
 head_hidden_dim : int or None
     Width of the hidden layer of the head; None makes the head one linear map.
 class_weight : "balanced", dict or None

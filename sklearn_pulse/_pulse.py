@@ -81,7 +81,8 @@ class PulseTransformer(ReconstructingTransformer):
     ----------
     n_crops : int, default=2
         Number of crops of each window in a training step. Every step reconstructs the full window
-        too; 0 reconstructs nothing else.
+        too, which has the same weight as all crops together (published code; the paper has crops
+        alone). 0 reconstructs nothing else.
     crop : {"suffix", "fixed"}, default="suffix"
         Kind of crop. A "suffix" runs from a random step to the end of the window (published code);
         a "fixed" crop has a length of `crop_length` (paper).

@@ -15,9 +15,10 @@ class ContrastiveTransformer(BaseSSLTransformer):
     ----------
     select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
 default="trailing_mean"
-        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
-        the mean of the last five validation losses is at most the validation loss of the epoch kept
-        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
+        Weights that are kept. "trailing_mean" is the rule of the published code: an epoch's weights
+        are kept if the mean of the last five validation losses is at most the validation loss of
+        the epoch kept before. "min_val" keeps those of the lowest validation loss (paper), "last"
+        those of the last epoch.
         "average" keeps the mean of the initial weights and of the weights after every update, as
         TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
         lowest validation loss, which is still the loss of the weights themselves, as REBAR's own

@@ -61,7 +61,8 @@ class FineTuner(LabeledEmbedder):
     lr : float, default=3e-4
         Learning rate of Adam in the first step; `lr_decay` lowers it.
     weight_decay : float, default=1e-6
-        L2 penalty, which is added to the gradient before Adam scales it (not decoupled).
+        L2 penalty, which is added to the gradient before Adam scales it (not decoupled). The paper
+        says 1e-5, which the published code does not read.
     lr_decay : float, default=0.9999
         Factor that multiplies the learning rate after each batch; 1 keeps it constant.
     batch_size : int, default=30

@@ -11,10 +11,10 @@ from ._trajectory import Reconstruction, TrajectoryReconstruction
 
 
 class CrossReconstruction(TrajectoryReconstruction):
-    """Loss of PULSE: half the mean over crops plus half the full window (paper, Eq. 3).
+    """Loss of PULSE: half the mean over crops (paper, Eq. 3) plus half the full window.
 
-    The weights of the two terms are those of the published code. The encoder runs once per batch.
-    All crops and the full window go through the decoder in one call.
+    The second term, and the weights of both, are those of the published code. The encoder runs once
+    per batch. All crops and the full window go through the decoder in one call.
 
     Parameters
     ----------
