@@ -203,6 +203,11 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
             f"end, label; got {segments!r}."
         )
     for row, segment in enumerate(rows):
+        if isinstance(segment, Mapping) and len(segment) != 4 and not set(_COLUMNS) & set(segment):
+            raise ValueError(
+                f"segments row {row} has the names {', '.join(map(str, segment))}; every row must"
+                " be (recording, start, end, label), with start and end in time steps."
+            )
         if isinstance(segment, Mapping) or is_table(segment):  # has names, which go unread
             kind = type(segment).__name__
             raise ValueError(f"segments row {row} is a {kind}: pass pandas.DataFrame(segments).")

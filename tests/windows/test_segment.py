@@ -123,6 +123,10 @@ def test_segments_with_names():
             {"recording": 0, "start": 0, "end": 3, "label": 1},
             r"segments row 1 is a dict: pass pandas\.DataFrame\(segments\)",
         ),
+        (  # an annotation of MNE
+            {"onset": 0.0, "duration": 3.0, "description": "W"},
+            r"row 1 has the names onset, duration, description; .* be \(recording, start, end",
+        ),
         (
             pd.Series({"recording": 0, "start": 0, "end": 3, "label": 1}),
             r"segments row 1 is a Series: pass pandas\.DataFrame\(segments\)",
