@@ -60,6 +60,8 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     if is_list(values):
         check_frames(values, name)
         values = [_unmasked(x) for x in values]
+        if values and all(x is None for x in values):  # NumPy would read numbers that are missing
+            raise _absent(values, name)
     refuse_times(values, name)
     refuse_text_column(values, name)
     values = nan_where_masked(table_values(values))
@@ -68,10 +70,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     except ValueError as error:
         _refuse_entries(given, name)
         if isinstance(values, list) and any(x is None for x in values):
-            absent = next(i for i, x in enumerate(values) if x is None)
-            raise ValueError(
-                f"{name}[{absent}] is None: leave it out, or pass an array of its values."
-            ) from error
+            raise _absent(values, name) from error
         raise ValueError(
             f"{name} is ragged ({error}): its parts differ in length. A recording is one array of"
             " shape (n_timesteps, n_channels). Windows have one length: cut them with"
@@ -81,6 +80,12 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     if data.dtype == object:
         _refuse_entries(given, name)
     return _as_real(data, name)
+
+
+def _absent(values: list[Any], name: str) -> ValueError:
+    """Return the error of a list in which an entry is None, as a reader may have returned."""
+    absent = next(i for i, x in enumerate(values) if x is None)
+    return ValueError(f"{name}[{absent}] is None: leave it out, or pass an array of its values.")
 
 
 def _refuse_entries(values: Any, name: str) -> None:

@@ -355,6 +355,7 @@ def test_a_damaged_recording_is_named(step, damaged, message, tmp_path):
         ([], "0 sample"),
         ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has 4 steps and 3 channels; .* the 2"),
         ([np.zeros((5, 2)), None], r"X\[1\] is None: leave it out"),
+        ([None], r"X\[0\] is None: leave it out"),  # as wfdb returns where it finds no lead
         ([np.zeros((5, 2)), np.full((4, 2), "a")], r"X\[1\] has dtype <U1: convert it"),
         ([pd.DataFrame({"a": [1]}, pd.MultiIndex.from_tuples([(0, 0)]))], r"X\[0\] is a frame"),
         (np.zeros((2, 5, 2), complex), "Complex data not supported"),
