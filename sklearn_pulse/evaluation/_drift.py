@@ -226,6 +226,8 @@ def embedding_drift(
     True
     """
     _check_settings(n_permutations, max_windows, random_state)
+    for name, values in (("reference", reference), ("new", new)):
+        _refuse_model(values, name, "embeddings, as transform returns them")
     first, second = _table(reference, "reference"), _table(new, "new")
     if first.shape[1] != second.shape[1]:
         raise ValueError(
@@ -300,6 +302,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     coverage = check_coverage(coverage)
     tables = []
     for name, scores, least in (("reference", reference, 2), ("new", new, 1)):
+        _refuse_model(scores, name, "the scores of windows, such as those of score_samples")
         scores = np.asanyarray(of_tensor(scores))
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
         tables.append(_table(scores, name, least).astype(np.float64, copy=False))
@@ -324,6 +327,15 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
     check_integer("n_permutations", n_permutations, 1)
     check_integer("max_windows", max_windows, 2)
     check_seed("random_state", random_state)
+
+
+def _refuse_model(values: Any, name: str, wanted: str) -> None:
+    """Raise if an estimator, which `drift_scores` takes, stands where its output is `wanted`."""
+    if hasattr(values, "fit"):
+        raise TypeError(
+            f"{name} is a {type(values).__name__}: pass {wanted}; drift_scores takes a fitted"
+            " transformer and the windows."
+        )
 
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[Any]:

@@ -236,6 +236,9 @@ def test_bad_input(pulse):
         embedding_drift(np.eye(5), np.arange(5.0))
     with pytest.raises(ValueError, match=r"reference must give one row .* shape \(2, 3, 4\)"):
         score_drift(np.ones((2, 3, 4)), np.ones(5))
+    for compare in (score_drift, embedding_drift):
+        with pytest.raises(TypeError, match="reference is a Pipeline: .*drift_scores takes"):
+            compare(make_pipeline(pulse), X)
     with pytest.raises(ValueError, match="reference has 5 dimensions and new has 4"):
         embedding_drift(NEAR, FAR[:, :4])
     with pytest.raises(ValueError, match="NaN"):
