@@ -196,7 +196,13 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     elif isinstance(segments, (list, tuple)):
         rows = list(segments)
     else:
-        rows = np.asarray(unmasked(segments)).tolist()
+        array = np.asarray(unmasked(segments))
+        if array.ndim == 2 and array.dtype.kind == "U":
+            raise ValueError(
+                "segments is an array of text, which NumPy makes of numbers beside text: pass a"
+                " list of rows, or a DataFrame."
+            )
+        rows = array.tolist()
     if not isinstance(rows, list) or not rows:
         raise ValueError(
             "segments must be a table with at least one row and the columns recording, start, "

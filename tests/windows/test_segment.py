@@ -151,6 +151,12 @@ def test_unusable_segments(row, message):
         segment_windows([ramp(9), ramp(9)], [(0, 0, 9, 1), row], 2)
 
 
+def test_rows_that_numpy_made_text_of():
+    segments = np.array([(0, 0, 4, "walk"), (0, 4, 8, "sit")])
+    with pytest.raises(ValueError, match="segments is an array of text, .* list of rows"):
+        segment_windows([ramp(9)], segments, 4)
+
+
 @pytest.mark.parametrize("segments", [[], None, np.zeros((0, 4)), "abcd"])
 def test_empty_segments(segments):
     with pytest.raises(ValueError, match="segments must be a table with at least one row"):
