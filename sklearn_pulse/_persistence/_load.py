@@ -43,7 +43,7 @@ def _load(cls: type, folder: Path, device: Any) -> Any:
     if "chain" in config:
         raise ValueError(
             f"{folder} holds a chain of steps, not one transformer: read it by"
-            " sklearn_pulse.load_pretrained."
+            " sklearn_pulse.load_pretrained, and take the transformer from its steps."
         )
     with blamed(folder / CONFIG):
         estimator = construct(_find_class(cls, _entry(config, "class", str)), config)

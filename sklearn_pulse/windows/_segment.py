@@ -278,6 +278,8 @@ def _remedy(interval: tuple[int, int], shape: tuple[int, int], input_layout: str
         return f" -1 is no step; pandas returns it for a time that is not in an index: {_COUNTED}."
     if input_layout == "ntc" and shape[0] < shape[1]:
         return " If channels come first, set input_layout='nct'."
+    if interval[1] > shape[0]:
+        return " If the recording was resampled, multiply starts and ends by up_ / down_."
     return ""
 
 
