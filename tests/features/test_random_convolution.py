@@ -8,6 +8,7 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from torch.overrides import TorchFunctionMode
 
 from sklearn_pulse._threads import threads
 from sklearn_pulse.evaluation import make_linear_probe
@@ -144,6 +145,31 @@ def test_biases_are_quantiles_of_outputs():
         ]
     )
     np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
+
+
+class ThreadsOfConvolutions(TorchFunctionMode):
+    """Note how many threads torch has when it convolves windows."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.unfold:
+            self.found.append(torch.get_num_threads())
+        return function(*args, **(kwargs or {}))
+
+
+def test_windows_are_convolved_by_one_thread_where_they_come_one_by_one():
+    """Threads that wait for one another hundreds of times took twenty times as long."""
+    X = make_windows(90, 128)[0]
+    alone = RandomConvolutionTransformer(168, num_threads=1, random_state=0).fit(X)
+    with ThreadsOfConvolutions() as noted:
+        shared = RandomConvolutionTransformer(168, num_threads=2, random_state=0).fit(X)
+    assert len(noted.found) >= 84
+    assert set(noted.found) == {1}
+    for expected, biases in zip(alone.banks_[0].biases, shared.banks_[0].biases, strict=True):
+        np.testing.assert_array_equal(biases, expected)
 
 
 def test_rounding_decides_no_feature_beside_silent_windows():
