@@ -97,7 +97,13 @@ class RecordingFile:
         try:
             values = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except DAMAGE as error:
-            raise ValueError(f"{self.path} is no complete file of numpy.save: {error}") from error
+            reason = str(error)
+            if "allow_pickle" in reason:  # numpy takes any unknown file for a pickle
+                reason = (
+                    "it begins otherwise. Read a file of another format by its own reader, such as"
+                    " pandas.read_parquet, and save the numbers by numpy.save."
+                )
+            raise ValueError(f"{self.path} is no complete file of numpy.save: {reason}") from error
         if not isinstance(values, np.ndarray) or values.ndim not in (1, 2):
             found = f"shape {values.shape}" if hasattr(values, "shape") else "an archive"
             raise ValueError(

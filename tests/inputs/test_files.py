@@ -116,7 +116,10 @@ def with_header(text):
         (np.zeros((2, 3, 4)), r"must hold one recording .* got shape \(2, 3, 4\)"),
         (np.array(["a"]), "must hold real numbers"),
         (np.array([{}], dtype=object), "is no complete file"),
-        (b"no file of numpy", "is no complete file"),
+        (
+            b"PAR1",
+            r"is no complete file of numpy.save: it begins otherwise\. Read a file of another",
+        ),
         (b"", "is no complete file"),
         (b"PK\x03\x04", "is no complete file"),
         (b"PK\x05\x06" + bytes(18), "must hold one recording .* got an archive"),
