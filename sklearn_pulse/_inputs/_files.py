@@ -28,6 +28,16 @@ DAMAGE = (
 )
 
 
+def reason_of(error: Exception) -> str:
+    """Return why numpy cannot read a file, without the advice to load any unknown file unsafely."""
+    if "unsafely" not in str(error):
+        return str(error)
+    return (
+        "it begins otherwise. Read a file of another format by its own reader, such as"
+        " pandas.read_parquet, and save the numbers by numpy.save"
+    )
+
+
 class RecordingFile:
     """Recording in a file of NumPy, which is mapped into memory only while it is read.
 
@@ -97,13 +107,9 @@ class RecordingFile:
         try:
             values = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except DAMAGE as error:
-            reason = str(error)
-            if "allow_pickle" in reason:  # numpy takes any unknown file for a pickle
-                reason = (
-                    "it begins otherwise. Read a file of another format by its own reader, such as"
-                    " pandas.read_parquet, and save the numbers by numpy.save."
-                )
-            raise ValueError(f"{self.path} is no complete file of numpy.save: {reason}") from error
+            raise ValueError(
+                f"{self.path} is no complete file of numpy.save: {reason_of(error)}"
+            ) from error
         if not isinstance(values, np.ndarray) or values.ndim not in (1, 2):
             found = f"shape {values.shape}" if hasattr(values, "shape") else "an archive"
             raise ValueError(

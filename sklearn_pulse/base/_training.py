@@ -443,7 +443,7 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
             raise ValueError(
                 "warm_start=True starts from the weights of the last fit, which have other sizes:"
                 " set warm_start=False, or keep X's channels and its number of time steps, and the"
-                f" parameters. {error}"
+                " parameters."
             ) from error
 
     def _memory_remedy(self) -> str:

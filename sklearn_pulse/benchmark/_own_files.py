@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._inputs._files import DAMAGE
+from .._inputs._files import DAMAGE, reason_of
 from .._warnings import warn_user
 from ..datasets._archive import is_damage
 
@@ -121,8 +121,8 @@ def _array_of(file: Path) -> NDArray[Any]:
         return np.load(file, mmap_mode="r")
     except DAMAGE as error:
         raise ValueError(
-            f"{file.name} is no complete file of numpy.save: {str(error).rstrip('.')}. Save text as"
-            " text, for example by np.save('y.npy', y.astype(str))."
+            f"{file.name} is no complete file of numpy.save: {reason_of(error).rstrip('.')}. Save"
+            " text as text, for example by np.save('y.npy', y.astype(str))."
         ) from error
 
 
@@ -136,8 +136,8 @@ def _arrays_of(file: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
         if not is_damage(error) and not isinstance(error, DAMAGE):
             raise
         raise ValueError(
-            f"{file.name} is no complete file of numpy.savez: {str(error).rstrip('.')}. Save text"
-            " as text, for example by y=y.astype(str)."
+            f"{file.name} is no complete file of numpy.savez: {reason_of(error).rstrip('.')}. Save"
+            " text as text, for example by y=y.astype(str)."
         ) from error
 
 

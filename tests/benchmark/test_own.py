@@ -776,6 +776,11 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     (empty / "X.npy").write_bytes(b"")
     with pytest.raises(ValueError, match=r"X\.npy is no complete file of numpy\.save:"):
         add_files(empty, tmp_path / "out")
+    (empty / "X.npy").write_bytes(b"PAR1")
+    with pytest.raises(
+        ValueError, match=r"X\.npy is no complete.* numpy\.save: it begins otherwise"
+    ):
+        add_files(empty, tmp_path / "out")
     np.save(empty / "X.npy", own["X"])
     (empty / "X.npy").write_bytes((empty / "X.npy").read_bytes()[:500])
     with pytest.raises(ValueError, match=r"X\.npy is no complete file.* file size\. Save text"):

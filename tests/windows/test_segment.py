@@ -182,7 +182,9 @@ def test_channels_that_come_first():
         segment_windows([transposed], [(0, 0, 90, 1)], 30)
     assert len(segment_windows([transposed], [(0, 0, 90, 1)], 30, input_layout="nct").X) == 3
     for layout, recording in (("ntc", ramp(90, 3)), ("nct", ramp(90, 3))):
-        with pytest.raises(ValueError, match=r"as passed\. If the recording was resampled, .* by up_"):
+        with pytest.raises(
+            ValueError, match=r"as passed\. If the recording was resampled, .* by up_"
+        ):
             segment_windows([recording], [(0, 0, 91, 1)], 30, input_layout=layout)
     with pytest.raises(ValueError, match=r"as passed\.$"):
         segment_windows([ramp(90, 3)], [(0, 9, 9, 1)], 30)
