@@ -103,9 +103,10 @@ def prepare(fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
         If adjacent windows are asked for, and there are none.
     """
     windows, order, views, weights = request
-    views = _views(fit, windows, order, views)
+    trial = replace(fit, keeps_rows=False)  # fits that only choose embed nothing
+    views = _views(trial, windows, order, views)
     if isinstance(weights, str):
-        shares = automatic_weights(fit, windows, order, views)
+        shares = automatic_weights(trial, windows, order, views)
     else:
         shares = all_weights(weights)
     fit = replace(fit, block_weights=shares)

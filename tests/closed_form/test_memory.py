@@ -13,7 +13,7 @@ from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._stack import FeatureStack
 from sklearn_pulse._training._identity import fingerprint
 from sklearn_pulse.corpus import fit_dataset
-from sklearn_pulse.windows import sliding_windows
+from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.helpers import make_windows
 
 from . import literal
@@ -84,6 +84,26 @@ def test_fit_transform_of_more_windows_than_the_sample_of_fit(X, computed, monke
     assert_array_equal(cross.fit_transform(X, groups=PERSON), expected)
     # Neither the pass of the fit over all windows nor the embedding computes the sample again.
     assert sum(computed) == of_fit - 40 + (len(X) - 40)
+
+
+def test_fit_transform_keeps_rows_of_the_last_fit_alone(monkeypatch):
+    """Fits that choose blocks embed nothing, so no window is read for rows of theirs."""
+    read, take = [], RecordingWindows.take
+
+    def counted(self, indices):
+        read.append(len(indices))
+        return take(self, indices)
+
+    monkeypatch.setattr(RecordingWindows, "take", counted)
+    recordings = list(make_windows(6, 640, 1)[0])
+    lazy = sliding_windows(recordings, 64, 64, lazy=True).X
+    cross = CrossPredictionTransformer(**SMALL | EVERY_BLOCK)
+    cross.fit(lazy)
+    of_fit = sum(read)
+    read.clear()
+    cross.fit_transform(lazy)
+    # Once for the rows that are kept, and once to be embedded.
+    assert sum(read) == of_fit + 2 * len(lazy)
 
 
 def test_failed_fit_transform_keeps_the_fit(X):
