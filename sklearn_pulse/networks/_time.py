@@ -102,7 +102,7 @@ def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None =
     Returns
     -------
     Tensor of shape (batch, n_features)
-        The pooled values.
+        The pooled values; without an observed step, minus infinity ("max") or NaN ("mean").
 
     Raises
     ------

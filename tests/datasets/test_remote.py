@@ -35,6 +35,8 @@ from sklearn_pulse.datasets import (
 )
 from tests.datasets.test_har import LENGTHS, random_label_rows, write_folder
 
+FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
+
 pooch = pytest.importorskip("pooch")
 
 
@@ -159,14 +161,7 @@ def names(home):
 
 
 def test_every_source_has_its_entry_and_its_members():
-    assert set(_remote.REMOTES) == {
-        "har",
-        "wesad",
-        "mitbih_af",
-        "sleep_edf",
-        "epilepsy",
-        "gesture",
-    }
+    assert set(_remote.REMOTES) == {fetch.__name__.removeprefix("fetch_") for fetch in FETCHERS}
     for name, entry in _remote.REMOTES.items():
         assert entry.name == name and entry.licence and entry.title and entry.landmarks
         assert entry.url.startswith("https://")
@@ -708,9 +703,6 @@ def test_fetch_har_downloads(server, monkeypatch, tmp_path):
     assert (tmp_path / "har" / "RawData" / "labels.txt").is_file()
     fetch_har(tmp_path, download_if_missing=False)
     assert len(server.log) == 1
-
-
-FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
 
 
 @pytest.mark.parametrize("fetch", FETCHERS)

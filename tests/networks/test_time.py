@@ -33,3 +33,18 @@ def test_gradient_of_the_largest_step_lies_as_the_steps_do():
     steps = torch.randn(12, 3, 5).transpose(0, 1).requires_grad_()
     (gradient,) = torch.autograd.grad(pool_steps(steps, "max").sum(), steps)
     assert gradient.stride() == steps.stride()  # time first, so that nothing is copied
+
+
+def test_a_window_without_an_observed_step():
+    """As docs/extending.md says: its pooled values spoil gradients, and a mask of all does not."""
+    observed = torch.tensor([[True, False, True], [False, False, False]])
+    for how, pooled in (("max", -torch.inf), ("mean", torch.nan)):
+        x = torch.randn(2, 3, 4)
+        rows = pool_steps(x, how, observed)
+        torch.testing.assert_close(rows[1], torch.full((4,), pooled), equal_nan=True)
+        weight = torch.ones(4, requires_grad=True)
+        (spoilt,) = torch.autograd.grad(((rows @ weight) * observed.any(1)).sum(), weight)
+        assert spoilt.isnan().all()
+        rows = pool_steps(x, how, observed | ~observed.any(1, keepdim=True))
+        (gradient,) = torch.autograd.grad(((rows @ weight) * observed.any(1)).sum(), weight)
+        torch.testing.assert_close(gradient, rows[0])
