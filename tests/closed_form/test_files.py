@@ -91,3 +91,13 @@ def test_a_subclass_with_other_parameters_is_saved(tmp_path):
     loaded = Halves.from_pretrained(tmp_path / "model")
     assert loaded.rho == 0.02
     np.testing.assert_array_equal(loaded.transform(X), halves.transform(X))
+
+
+@pytest.mark.filterwarnings("ignore:All windows of X have the same features:UserWarning")
+@pytest.mark.parametrize("n_windows", [6, 80])  # fewer than the 22 columns, and more
+def test_a_fit_to_windows_of_the_same_features_can_be_saved(n_windows, tmp_path):
+    X = np.ones((n_windows, 48, 2))
+    cross = CrossPredictionTransformer(**SMALL | {"block_weights": (1, 0, 0, 0)})
+    cross.fit(X, groups=np.arange(n_windows) // 2).save_pretrained(tmp_path)
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
