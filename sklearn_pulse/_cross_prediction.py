@@ -20,10 +20,11 @@ from ._closed_form._block_weights import (
 )
 from ._closed_form._choice import Request, recordings_are_known
 from ._closed_form._device_products import FixedShapeProduct
-from ._closed_form._fit import ClosedFormFit
-from ._closed_form._memory import as_memory, components, prepared
+from ._closed_form._map_fit import MapSettings, fit_map
+from ._closed_form._memory import as_memory, components, prepared_once
 from ._closed_form._neighbours import Ordered, check_start, first_repeat, in_order
 from ._closed_form._pieces import Run, in_turn
+from ._closed_form._preparation import Preparation
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
@@ -404,14 +405,14 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._seed = draw_seed(self.random_state)
             self._warn_of_start(windows, times, usable, is_given=start is not None)
             self._warn_of_memory()
-            chosen = prepared(
+            views, weights, prepared = prepared_once(
                 as_memory(self.memory),
-                self._closed_form(all_weights(USUAL_WEIGHTS)),
+                self._preparation(all_weights(USUAL_WEIGHTS)),
                 run,
                 Request(windows, order, str(self.views), self.block_weights),
             )
-            self.views_, self.block_weights_ = chosen.views, chosen.weights
-            if self.views_ == "halves" and chosen.prepared.n_pairs == 0:
+            self.views_, self.block_weights_ = views, weights
+            if views == "halves" and prepared.n_pairs == 0:
                 warn_user(
                     "No window of X has an observed time step in both halves: nothing predicts a"
                     " window but itself, and the embedding holds the principal components of the"
@@ -419,10 +420,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 )
             self.whitening_ = self._choose_whitening()
             self.nearest_ = self._choose_nearest(windows, order)
-            fit = self._closed_form(self.block_weights_, self.whitening_, self.nearest_)
-            found = fit.fitted(chosen.prepared)
-            self._stack, self._map = found.stack, found.map
-            self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
+            found = fit_map(prepared, self._map_settings())
+            self._stack, self._map, self.n_pairs_ = prepared.stack, found.map, prepared.n_pairs
+            self.alpha_, self.kappa_ = found.alpha, found.kappa
             self.predictability_ = found.predictability
             if not self._map.any():
                 warn_user(
@@ -478,20 +478,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             return 0.0
         return automatic_nearest(self.block_weights_)
 
-    def _closed_form(
-        self, block_weights: NDArray[np.float64], whitening: float = 0.0, nearest: float = 0.0
-    ) -> ClosedFormFit:
-        """Return the settings of a fit with some shares of the blocks."""
-        return ClosedFormFit(
+    def _preparation(self, block_weights: NDArray[np.float64]) -> Preparation:
+        """Return the settings of what is computed before the map, with shares of the blocks."""
+        return Preparation(
             block_weights,
-            self.alpha,
             n_components=int(self.n_components),
-            embedding_dim=int(self.embedding_dim),
             num_kernels=int(self.num_kernels),
             rho=float(self.rho),
-            whitening=whitening,
-            nearest=nearest,
-            unpredicted=float(self.unpredicted),
             seed=self._seed,
             device=self.device,
             num_threads=plain(self.num_threads),
@@ -499,6 +492,18 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             bag_pooling=self.bag_pooling,
             input_layout=self.input_layout,
             keeps_rows=self._keeps_rows,
+        )
+
+    def _map_settings(self) -> MapSettings:
+        """Return the settings of the map, of which "auto" was chosen."""
+        return MapSettings(
+            self.alpha,
+            rho=float(self.rho),
+            whitening=self.whitening_,
+            nearest=self.nearest_,
+            unpredicted=float(self.unpredicted),
+            embedding_dim=int(self.embedding_dim),
+            seed=self._seed,
         )
 
     def _threads(self) -> AbstractContextManager[None]:
@@ -527,7 +532,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.block_weights_ = all_weights(used)
         self.whitening_ = getattr(self, "whitening_", 0.0)  # files of earlier versions lack it
         self.nearest_ = getattr(self, "nearest_", 0.0)
-        self._stack = self._closed_form(self.block_weights_).new_stack()
+        self._stack = self._preparation(self.block_weights_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
         self._map = stored_array(weights, "map", np.float32, shape)

@@ -128,7 +128,7 @@ def test_the_same_data_are_sent_again_and_again(client):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_workers_sum_the_moments_of_the_closed_form(client, monkeypatch, known):
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 20)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 20)
     monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 10)
     w = windows(lazy=False)
     groups = w.recording if known else None

@@ -86,7 +86,7 @@ def folder(tmp_path):
 @pytest.fixture
 def in_pieces(monkeypatch):
     """The closed form fits scales on a sample of ten windows, and sums over pieces of six."""
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 10)
     monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 6)
 
 
@@ -482,9 +482,9 @@ def test_an_interrupt_leaves_joblib_as_it_was(tmp_path, monkeypatch, interrupted
 
         return bar()
 
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 10)
     monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 10)
-    for name in ("corpus._embed", "_closed_form._fit"):
+    for name in ("corpus._embed", "_closed_form._preparation"):
         monkeypatch.setattr(f"sklearn_pulse.{name}.progress_bar", interrupt)
     with distributed.Client(processes=False, dashboard_address=":0") as client:
         before = type(joblib.parallel.get_active_backend()[0]), client.amm.running()

@@ -19,10 +19,12 @@ from ._block_weights import (
     all_weights,
     weights_with,
 )
-from ._fit import ClosedFormFit, Prepared
+from ._map_fit import kappa_of
 from ._neighbours import Ordered, adjacent
 from ._order import order_is_random
 from ._pieces import Run, in_turn
+from ._preparation import Preparation, Prepared
+from ._sample import sample_of, sample_of_recordings
 from ._views import features_of_halves, halves_of, pairs_of
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
@@ -80,13 +82,13 @@ class Chosen(NamedTuple):
     prepared: Prepared
 
 
-def prepare(fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
+def prepare(preparation: Preparation, run: Run, request: Request) -> Chosen:
     """Choose views and shares, where they are not given, and compute what a map is fitted to.
 
     Parameters
     ----------
-    fit : ClosedFormFit
-        Settings of the fit, of which the shares are not read.
+    preparation : Preparation
+        Settings of what is computed, of which the shares are not read.
     run : callable
         What computes the sums over pieces of the windows.
     request : Request
@@ -103,17 +105,17 @@ def prepare(fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
         If adjacent windows are asked for, and there are none.
     """
     windows, order, views, weights = request
-    trial = replace(fit, keeps_rows=False)  # fits that only choose embed nothing
+    trial = replace(preparation, keeps_rows=False)  # fits that only choose embed nothing
     views = _views(trial, windows, order, views)
     if isinstance(weights, str):
         shares = automatic_weights(trial, windows, order, views)
     else:
         shares = all_weights(weights)
-    fit = replace(fit, block_weights=shares)
+    preparation = replace(preparation, block_weights=shares)
     if views == "adjacent":
-        return Chosen(views, shares, fit.adjacent(run, windows, *pairs_of(windows, order)))
+        return Chosen(views, shares, preparation.adjacent(run, windows, *pairs_of(windows, order)))
     halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
-    return Chosen(views, shares, fit.halves(run, windows, halves))
+    return Chosen(views, shares, preparation.halves(run, windows, halves))
 
 
 def recordings_are_known(windows: CheckedWindows, views: str) -> bool:
@@ -121,13 +123,13 @@ def recordings_are_known(windows: CheckedWindows, views: str) -> bool:
     return views == "adjacent" or windows.knows_recordings
 
 
-def _views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> str:
+def _views(preparation: Preparation, windows: CheckedWindows, order: Ordered, views: str) -> str:
     """Return the views; raise if no windows are adjacent where these are asked for."""
     any_adjacent = bool(adjacent(order.gap).any())
     if views == "auto":
         if not (windows.knows_recordings and any_adjacent):
             return "halves"
-        return automatic_views(fit, windows, order)
+        return automatic_views(preparation, windows, order)
     if views == "adjacent" and not any_adjacent:
         raise ValueError(
             "views='adjacent' finds no two adjacent windows of one recording: pass the recording of"
@@ -136,23 +138,25 @@ def _views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: s
     return views
 
 
-def automatic_views(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -> str:
+def automatic_views(preparation: Preparation, windows: CheckedWindows, order: Ordered) -> str:
     """Return "halves" where the order of windows in their recordings says nothing of them.
 
     The arguments are those of :func:`automatic_weights`.
     """
-    drawn = order.some(fit.sample_of_recordings(order.recording))
+    drawn = order.some(sample_of_recordings(order.recording, preparation.seed))
     halves = halves_of(windows, drawn, recordings_known=True)
     if halves.paired is None:
         return "adjacent"
-    fit = replace(fit, block_weights=all_weights(OF_ORDER), num_kernels=_KERNELS_OF_ORDER)
-    transformers = list(fit.new_stack().by_name().values())
+    preparation = replace(
+        preparation, block_weights=all_weights(OF_ORDER), num_kernels=_KERNELS_OF_ORDER
+    )
+    transformers = list(preparation.new_stack().by_name().values())
     features = features_of_halves(halves, transformers)
     return "halves" if order_is_random(features, halves.paired) else "adjacent"
 
 
 def automatic_weights(
-    fit: ClosedFormFit,
+    preparation: Preparation,
     windows: CheckedWindows,
     order: Ordered,
     views: str,
@@ -161,8 +165,8 @@ def automatic_weights(
 
     Parameters
     ----------
-    fit : ClosedFormFit
-        Settings of the fit, of which the shares are not read.
+    preparation : Preparation
+        Settings of what is computed, of which the shares are not read.
     windows : CheckedWindows
         The windows.
     order : Ordered
@@ -175,38 +179,42 @@ def automatic_weights(
     ndarray of shape (n_blocks,)
         The shares.
     """
-    if _rhythm_lasts(fit, windows, order):
+    if _rhythm_lasts(preparation, windows, order):
         return weights_with("rhythm")
     if windows.n_channels > 1:
         recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
         return weights_with("covariance", recorded)
-    if recordings_are_known(windows, views) and _states_change(fit, windows, order, views):
+    if recordings_are_known(windows, views) and _states_change(preparation, windows, order, views):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
 
 
-def _rhythm_lasts(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered) -> bool:
+def _rhythm_lasts(preparation: Preparation, windows: CheckedWindows, order: Ordered) -> bool:
     """Tell whether the halves of windows predict the rhythm of one another."""
     if len(order.rows) < _LEAST_FOR_RHYTHM:
         return False
-    fit = replace(fit, block_weights=all_weights(RHYTHM_ALONE), rho=_RHYTHM_RHO)
-    drawn = np.isin(order.rows, fit.sample(order.rows))  # so that no further pass is needed
+    preparation = replace(preparation, block_weights=all_weights(RHYTHM_ALONE), rho=_RHYTHM_RHO)
+    # Of a sample, so that no further pass over all windows is needed.
+    drawn = np.isin(order.rows, sample_of(order.rows, preparation.seed))
     halves = halves_of(windows, order.some(drawn), recordings_known=False)
     if not halves.parts:
         return False
-    return bool(fit.halves(in_turn, windows, halves).of_blocks["rhythm"] > _RHYTHM_LASTS)
+    return bool(preparation.halves(in_turn, windows, halves).of_blocks["rhythm"] > _RHYTHM_LASTS)
 
 
-def _states_change(fit: ClosedFormFit, windows: CheckedWindows, order: Ordered, views: str) -> bool:
+def _states_change(
+    preparation: Preparation, windows: CheckedWindows, order: Ordered, views: str
+) -> bool:
     """Tell whether envelopes change in recordings, from the windows of some of them."""
-    fit = replace(fit, block_weights=all_weights(ENVELOPES_ALONE))
-    drawn = order.some(fit.sample_of_recordings(order.recording))
+    preparation = replace(preparation, block_weights=all_weights(ENVELOPES_ALONE))
+    drawn = order.some(sample_of_recordings(order.recording, preparation.seed))
     if views == "halves":
         halves = halves_of(windows, drawn, recordings_known=True)
         if not halves.parts:
             return False
-        return fit.fitted(fit.halves(in_turn, windows, halves)).kappa > _MOSTLY_STATES
+        return kappa_of(preparation.halves(in_turn, windows, halves)) > _MOSTLY_STATES
     if not adjacent(drawn.gap).any():
         return False
-    found = fit.fitted(fit.adjacent(in_turn, windows, *pairs_of(windows, drawn)))
-    return bool(found.kappa > _MOSTLY_STATES)
+    return (
+        kappa_of(preparation.adjacent(in_turn, windows, *pairs_of(windows, drawn))) > _MOSTLY_STATES
+    )

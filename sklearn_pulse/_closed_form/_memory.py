@@ -17,8 +17,8 @@ from .._training._identity import fingerprint
 from .._version import __version__
 from ._block_weights import all_weights
 from ._choice import Chosen, Request, prepare
-from ._fit import ClosedFormFit
 from ._pieces import Run
+from ._preparation import Preparation
 from ._stack import FeatureStack
 
 Result = TypeVar("Result")
@@ -91,14 +91,14 @@ def _computed(key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
     return compute()
 
 
-def prepared(memory: Any, fit: ClosedFormFit, run: Run, request: Request) -> Chosen:
-    """Choose and prepare a fit, or find it in a memory.
+def prepared_once(memory: Any, preparation: Preparation, run: Run, request: Request) -> Chosen:
+    """Choose and prepare, or find in a memory what an earlier call prepared.
 
     Parameters
     ----------
     memory : None or object with the interface of joblib.Memory
         Where results are kept; None keeps nothing.
-    fit, run, request
+    preparation, run, request
         Arguments of :func:`~sklearn_pulse._closed_form._choice.prepare`.
 
     Returns
@@ -107,19 +107,24 @@ def prepared(memory: Any, fit: ClosedFormFit, run: Run, request: Request) -> Cho
         Views, shares of the blocks, and what a map is fitted to.
     """
     if memory is None:
-        return prepare(fit, run, request)
+        return prepare(preparation, run, request)
 
     def compute() -> Chosen:
-        chosen = prepare(fit, run, request)
-        return chosen._replace(prepared=fit.held(chosen.prepared))
+        chosen = prepare(preparation, run, request)
+        return chosen._replace(prepared=preparation.held(chosen.prepared))
 
     windows, order, views, weights = request
     shares = weights if isinstance(weights, str) else all_weights(weights)
     values = [fingerprint(tuple(block)) for _, block in windows.blocks()]
-    settings = fit.n_components, fit.num_kernels, fit.rho, fit.seed
-    read = fit.bag_pooling, fit.input_layout, windows.knows_recordings
-    known = values, tuple(order), views, shares, settings, read, _computer(fit.device)
-    return remembered(memory, fingerprint(known), compute)
+    settings = (
+        preparation.n_components,
+        preparation.num_kernels,
+        preparation.rho,
+        preparation.seed,
+    )
+    read = preparation.bag_pooling, preparation.input_layout, windows.knows_recordings
+    key = values, tuple(order), views, shares, settings, read, _computer(preparation.device)
+    return remembered(memory, fingerprint(key), compute)
 
 
 def components(

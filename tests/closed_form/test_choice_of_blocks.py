@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_pulse import CrossPredictionTransformer
-from sklearn_pulse._closed_form._fit import ClosedFormFit
+from sklearn_pulse._closed_form._preparation import Preparation
+from sklearn_pulse._closed_form._sample import sample_of_recordings
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.windows import sliding_windows
 from tests.helpers import make_windows
@@ -146,15 +147,15 @@ def test_envelopes_of_one_channel_are_taken_where_states_change(states_change, v
 
 def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch):
     """Of a random sample of windows, hardly any would be adjacent."""
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 100)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 100)
     X, person = swells(True)
-    sizes, fit = [], ClosedFormFit.adjacent
+    sizes, fit = [], Preparation.adjacent
 
     def spy(self, run, windows, index, paired):
         sizes.append(sorted(np.unique(person[index], return_counts=True)[1].tolist()))
         return fit(self, run, windows, index, paired)
 
-    monkeypatch.setattr(ClosedFormFit, "adjacent", spy)
+    monkeypatch.setattr(Preparation, "adjacent", spy)
     params = SMALL | {"num_kernels": 84}
     cross = CrossPredictionTransformer(**params).fit(X, groups=person)
     assert sizes == [[20, 40, 40], [40] * 8] and "envelopes" in cross.blocks_
@@ -163,7 +164,7 @@ def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch)
     CrossPredictionTransformer(**params, views="adjacent").fit(X)
     assert sizes == [[100], [320]]
     # The recordings that are drawn may have no adjacent windows.
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 3)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 3)
     sizes.clear()
     cross = CrossPredictionTransformer(**params).fit(X[:22], groups=[*range(21), 20])
     assert len(sizes) == 1 and cross.n_pairs_ == 1 and "envelopes" not in cross.blocks_
@@ -172,20 +173,18 @@ def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch)
 @pytest.mark.parametrize("kappa", [0.49, 0.51])
 def test_envelopes_are_taken_if_kappa_is_above_one_half(kappa, monkeypatch):
     X, person = swells(True, n_people=2, n_windows=10)
-    fit = ClosedFormFit.fitted
-    monkeypatch.setattr(ClosedFormFit, "fitted", lambda *args: fit(*args)._replace(kappa=kappa))
+    monkeypatch.setattr("sklearn_pulse._closed_form._choice.kappa_of", lambda prepared: kappa)
     cross = CrossPredictionTransformer(**SMALL | {"num_kernels": 84}).fit(X, groups=person)
     assert ("envelopes" in cross.blocks_) == (kappa > 0.5)
 
 
 @pytest.mark.parametrize("sizes", [[310, 10], [10, 310], [40] * 8, [30]])
 def test_recordings_are_drawn_until_they_fill_a_sample(sizes, monkeypatch):
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 100)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 100)
     recording = np.repeat(np.arange(len(sizes)), sizes)
-    cross = CrossPredictionTransformer(**SMALL)
     drawn = set()
-    for cross._seed in range(6):
-        places = cross._closed_form(np.ones(9), 0.0).sample_of_recordings(recording)
+    for seed in range(6):
+        places = sample_of_recordings(recording, seed)
         assert len(places) == min(100, len(recording)) and (np.diff(places) > 0).all()
         drawn.add(tuple(np.unique(recording[places])))
     assert len(sizes) < 8 or len(drawn) > 1
@@ -224,7 +223,7 @@ def test_the_choice_of_the_rhythm_depends_on_no_number_of_windows_and_no_ridge(n
 @pytest.mark.parametrize("bags", [False, True])
 def test_the_choice_of_blocks_needs_no_further_pass(views, n_passes, bags, monkeypatch):
     """Windows are read to be checked, to find gaps in halves or overlap, and for the moments."""
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 20)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 20)
     X, groups = make_windows(600)[0], np.arange(600) // 30
     X = X.reshape(20, 30, *X.shape[1:]) if bags else X
     read, take = [], CheckedWindows.take

@@ -169,7 +169,7 @@ def test_values_near_the_ends_of_float32(scale):
 @pytest.mark.parametrize("n_sampled", [None, 4])
 def test_windows_whose_features_are_not_finite_are_named(n_sampled, monkeypatch):
     if n_sampled is not None:  # then the other windows are read in the streaming pass
-        monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", n_sampled)
+        monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", n_sampled)
     X, _ = make_windows(12, 16)
     X[5, 3, 0] = 1e38
     with pytest.raises(ValueError, match=r"not finite: window 5 reaches 1e\+38.*Scale X"):

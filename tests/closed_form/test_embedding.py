@@ -102,7 +102,9 @@ def test_rounding_helps_a_probe_of_two_labelled_windows(monkeypatch):
     [(-0.2, 0.0), (0.0, 0.0), (0.04, 0.2), (0.25, 0.5), (0.7, 0.5), (1.3, 0.5)],
 )
 def test_automatic_alpha(monkeypatch, kappa, alpha):
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit.share_of_change", lambda *traces: kappa)
+    monkeypatch.setattr(
+        "sklearn_pulse._closed_form._map_fit.share_of_change", lambda *traces: kappa
+    )
     X, _ = make_windows(12, 16)
     cross = CrossPredictionTransformer(**SMALL).fit(X, groups=np.arange(12) // 6)
     assert cross.alpha_ == pytest.approx(alpha)

@@ -75,7 +75,7 @@ def test_fit_transform_computes_features_once(X, computed, views, n_left_out):
 
 
 def test_fit_transform_of_more_windows_than_the_sample_of_fit(X, computed, monkeypatch):
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 40)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 40)
     one = fitted(X, views="halves")
     of_fit = sum(computed)
     expected = one.transform(X)
@@ -139,7 +139,7 @@ def test_a_fit_from_the_folder_has_the_bits_of_a_fit(X, tmp_path, computed, view
 
 def test_nearest_windows_of_a_sample_have_the_bits_of_a_fit(X, tmp_path, computed, monkeypatch):
     """Those that are kept are the windows that a fit without a folder reads again."""
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 35)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 35)
     fitted(X, memory=tmp_path)
     computed.clear()
     kept = fitted(X, memory=tmp_path, nearest=0.6)

@@ -133,7 +133,7 @@ def test_moments_of_halves_literally(piece, chunk):
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 30])
 def test_chunks_of_a_fit_change_only_the_rounding(monkeypatch, groups):
     X, _ = make_windows(600, 16)
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 590)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 590)
     weights = (0.5, 0.5, 0, 0)
     cross = CrossPredictionTransformer(
         block_weights=weights, n_components=20, embedding_dim=20, num_threads=1, random_state=0

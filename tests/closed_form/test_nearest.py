@@ -163,14 +163,14 @@ def test_the_nearest_of_many_windows_come_from_whole_recordings(monkeypatch):
     X, person, _ = visits(12)
     params = SMALL | {"block_weights": (1, 0, 0, 0), "alpha": 0.0, "nearest": 0.5}
     whole = CrossPredictionTransformer(**params).fit(X, groups=person)
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 150)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 150)
     found = []
 
     def kept(states, recording):
         found.append(recording)
         return nearness(states, recording)
 
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit.nearness", kept)
+    monkeypatch.setattr("sklearn_pulse._closed_form._map_fit.nearness", kept)
     some = CrossPredictionTransformer(**params).fit(X, groups=person)
     sizes = np.bincount(found[0])
     assert len(found[0]) == 150 and (np.sort(sizes[sizes > 0])[1:] == 24).all()

@@ -201,7 +201,7 @@ def test_moments_of_many_windows_are_those_of_a_few(per_chunk, monkeypatch):
     whole = clone(cross).fit(X, groups=person)
     monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 100)
     if per_chunk:  # the moments come from a pass over the windows
-        monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", len(X) - 1)
+        monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", len(X) - 1)
     pieces = clone(cross).fit(X, groups=person)
     assert whole.views_ == pieces.views_ == "halves"
     assert pieces.kappa_ == pytest.approx(whole.kappa_, abs=0.02)
@@ -212,7 +212,7 @@ def test_moments_of_many_windows_are_those_of_a_few(per_chunk, monkeypatch):
 @pytest.mark.xdist_group("workers")
 def test_workers_give_the_bits_of_one_process(monkeypatch):
     pytest.importorskip("dask")
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 200)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 200)
     monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 100)
     X, _, person = trials()
     cross = CrossPredictionTransformer(**SMALL, num_threads=1)

@@ -17,7 +17,7 @@ from .literal import SMALL
 @pytest.fixture
 def streaming(monkeypatch):
     """Let a sample of ten windows stand for the 5,000."""
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 10)
 
 
 def test_progress_bar(capsys, streaming):
@@ -43,7 +43,7 @@ def test_moments_stream_over_all_windows(monkeypatch, groups):
     params = SMALL | {"embedding_dim": 400, "n_components": 100, "nearest": 0.0}
     params["views"] = "halves" if groups is None else "adjacent"
     whole = CrossPredictionTransformer(**params).fit(X, groups=groups)
-    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 590)
+    monkeypatch.setattr("sklearn_pulse._closed_form._sample._SAMPLE", 590)
     streamed = CrossPredictionTransformer(**params).fit(X, groups=groups)
     assert streamed.n_pairs_ == whole.n_pairs_
     if groups is not None:

@@ -1,4 +1,4 @@
-"""Fit of the map from stacked features to what predicts another view."""
+"""What a fit computes of the windows before it reads the settings of the map."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ._block_weights import APART, BLOCKS
 from ._folds import Fold, added
 from ._half_moments import HalfSums, half_moments
 from ._known_rows import KnownRows
-from ._nearest import chains, local_means, moment_of_nearest, nearness
+from ._nearest import chains
 from ._pieces import (
     FeaturesOfSample,
     FeaturesOfViews,
@@ -43,59 +43,15 @@ from ._pieces import (
     sums_of_recordings,
     with_neighbours,
 )
-from ._predictive_map import (
-    Target,
-    held_out_prediction,
-    joint_share_explained,
-    predictive_map,
-    share_explained,
-)
-from ._recording_moments import (
-    PairedWindows,
-    RecordingSums,
-    fold_of_pairs,
-    recording_moments,
-    share_of_change,
-)
+from ._predictive_map import Target, held_out_prediction, joint_share_explained
+from ._recording_moments import PairedWindows, RecordingSums, fold_of_pairs, recording_moments
+from ._sample import sample_of, sample_of_recordings
 from ._stack import FeatureStack, PartOfWindows, StackedBlock
 from ._types import Index, Matrix
 from ._views import Halves
 
-_SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
-_N_REPORTED = 20  # leading directions whose predictability is reported
-# Largest share of the constant part that is removed of itself. No kappa tells that the rest is not
-# the class: a recording of one class may visit states that all classes have.
-_MOST_REMOVED = 0.5
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
-
-
-class ClosedForm(NamedTuple):
-    """Map from windows to an embedding, and what was found with it.
-
-    Parameters
-    ----------
-    stack : FeatureStack
-        Blocks of features, and their principal components.
-    map : ndarray of float32, of shape (n_components, embedding_dim)
-        Map from principal components to the embedding.
-    alpha : float
-        Share of the recordings' constant part that was removed.
-    kappa : float
-        Share of what the views have in common that is not constant; NaN where no constant part is
-        known.
-    n_pairs : int
-        Number of pairs of views.
-    predictability : dict
-        R2 of each block and of the leading directions, predicted from the other view.
-    """
-
-    stack: FeatureStack
-    map: NDArray[np.float32]
-    alpha: float
-    kappa: float
-    n_pairs: int
-    predictability: dict[str, Any]
 
 
 class Places(NamedTuple):
@@ -127,9 +83,7 @@ class Places(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What a fit computes before it reads the settings of the map.
-
-    These are `alpha`, `whitening`, `nearest`, `unpredicted` and the width.
+    """What a map is fitted to, whatever its settings.
 
     Parameters
     ----------
@@ -160,31 +114,21 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClosedFormFit:
-    """Settings of a fit; see :class:`~sklearn_pulse.CrossPredictionTransformer`.
+class Preparation:
+    """What is computed before the map; see :class:`~sklearn_pulse.CrossPredictionTransformer`.
 
     Parameters
     ----------
     block_weights : ndarray of shape (n_blocks,)
         Share of each of `BLOCKS`.
-    alpha : "auto" or float
-        Share of the recordings' constant part to remove.
     n_components : int
         Largest number of principal components.
-    embedding_dim : int
-        Width of the embedding.
     num_kernels : int
         Number of pairs of a kernel and a bias of MiniRocket.
     rho : float
         Ridge, as a share of the total variance.
-    whitening : float
-        How far what the other view shares is whitened.
-    nearest : float
-        Weight of what the nearest windows of other recordings share.
-    unpredicted : float
-        Weight of what the other view need not predict.
     seed : int
-        Seed of the kernels, of the sample and of the rotation.
+        Seed of the kernels and of the sample.
     device : str or torch.device
         Device of the convolutions, and of products with all columns.
     num_threads : int or None
@@ -198,14 +142,9 @@ class ClosedFormFit:
     """
 
     block_weights: NDArray[np.float64]
-    alpha: str | float
     n_components: int
-    embedding_dim: int
     num_kernels: int
     rho: float
-    whitening: float
-    nearest: float
-    unpredicted: float
     seed: int
     device: str | torch.device
     num_threads: int | None
@@ -222,7 +161,7 @@ class ClosedFormFit:
             (index[with_neighbours(piece, paired)], paired.part(piece))
             for piece in pieces_of(len(index))
         ]
-        (stack,), known, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
+        (stack,), alone, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
         with closing(sums):
             moments = recording_moments(sums, paired)
         targets, predictors = [], []
@@ -231,7 +170,7 @@ class ClosedFormFit:
             targets.append(Target(variance, shared, variance))
             predictors.append([folds])
         n_pairs = int(np.count_nonzero(paired.back))
-        places = Places(known, index, paired.recording, chains(paired.back))
+        places = Places(alone, index, paired.recording, chains(paired.back))
         predicted = self._predicted(stack, predictors)
         return Prepared(stack, targets, *predicted, moments.constant, n_pairs, places)
 
@@ -247,7 +186,7 @@ class ClosedFormFit:
             for piece in pieces_of(n)
         ]
         views: list[CheckedWindows | PartOfWindows] = [windows, *parts]
-        (stack, *of_halves), known, sums = self._begin(run, sums_of_halves, views, index, calls)
+        (stack, *of_halves), alone, sums = self._begin(run, sums_of_halves, views, index, calls)
         with closing(sums):
             total, constant = _totals(sums, paired)
         parts_of_halves = [half.parts for half in of_halves]
@@ -259,60 +198,18 @@ class ClosedFormFit:
             targets.append(Target(variance, shared, variance))
             predictors.append(of_both)
         n_pairs = n if parts else 0
-        alone = np.arange(n)  # the order says nothing, and unknown recordings may be of one window
-        places = Places(known, index, alone if paired is None else recording, alone)
+        numbers = np.arange(
+            n
+        )  # the order says nothing, and unknown recordings may be of one window
+        places = Places(alone, index, numbers if paired is None else recording, numbers)
         predicted = self._predicted(stack, predictors)
         return Prepared(stack, targets, *predicted, constant, n_pairs, places)
 
     def held(self, prepared: Prepared) -> Prepared:
         """Return what was prepared without the source of the windows, so that it can be kept."""
         places = prepared.places
-        drawn = self.sample_of_recordings(places.recording)
+        drawn = sample_of_recordings(places.recording, self.seed)
         return prepared._replace(places=places.held(drawn))
-
-    def fitted(self, prepared: Prepared) -> ClosedForm:
-        """Fit the map to what was prepared."""
-        stack, targets, constant = prepared.stack, prepared.targets, prepared.constant
-        alpha, kappa = 0.0, np.nan
-        if constant is not None:
-            shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
-            kappa = share_of_change(float(shared.sum()), float(np.trace(constant)))
-            alpha = _automatic(kappa)
-            if not isinstance(self.alpha, str):
-                alpha = float(self.alpha)
-            targets = [
-                of_part.without(constant[part.own, part.own], alpha)
-                for of_part, part in zip(targets, stack.parts, strict=True)
-            ]
-        if self.nearest > 0:
-            targets = self._with_nearest(stack, targets, prepared.places)
-        directions = self._directions(stack, targets)
-        rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
-        rotated = np.sqrt(self.embedding_dim) * directions @ rotation
-        leading = directions[:, :_N_REPORTED]
-        predictability = {
-            "blocks": prepared.of_blocks,
-            "directions": share_explained(leading, prepared.explained, prepared.total),
-        }
-        to_embedding = rotated.astype(np.float32)
-        return ClosedForm(stack, to_embedding, alpha, kappa, prepared.n_pairs, predictability)
-
-    def sample(self, index: Index) -> Index:
-        """Draw the windows that scales and components come from, in the order of `index`."""
-        if len(index) <= _SAMPLE:
-            return index
-        rng = np.random.RandomState(self.seed)
-        return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
-
-    def sample_of_recordings(self, recording: NDArray[np.intp]) -> Index:
-        """Draw recordings until they have as many windows as a sample; the last may be cut.
-
-        `recording` is ordered and numbered from 0; places in it are returned.
-        """
-        sizes = np.bincount(recording)
-        order = np.random.RandomState(self.seed).permutation(len(sizes))
-        before = np.cumsum(sizes[order]) - sizes[order]
-        return np.flatnonzero(np.isin(recording, order[before < _SAMPLE]))[:_SAMPLE]
 
     def new_stack(self, n_components: int | None = None) -> FeatureStack:
         """Return the unfitted stack of blocks."""
@@ -355,19 +252,19 @@ class ClosedFormFit:
         Return the stacks, the features of the first view, and sums over `index`. If the sample
         holds all windows, their features are not computed again.
         """
-        sample, usable = self.sample(index), np.sort(index)
+        sample, usable = sample_of(index, self.seed), np.sort(index)
         of_halves = min(_HALF_COMPONENTS, self.n_components)
         stacks = [self.new_stack(), *(self.new_stack(of_halves) for _ in parts[1:])]
         if self.keeps_rows:
             stacks[0].known = KnownRows()
         rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
         if len(sample) == len(index):
-            known = FeaturesOfSample(sample, rows, self.num_threads)
-            first = FeaturesOfSample(sample, rows[:1], self.num_threads)
-            return stacks, first, in_turn(function, [known], calls)
+            held = FeaturesOfSample(sample, rows, self.num_threads)
+            alone = FeaturesOfSample(sample, rows[:1], self.num_threads)
+            return stacks, alone, in_turn(function, [held], calls)
         views = FeaturesOfViews(stacks, parts, self.num_threads)
-        alone = FeaturesOfViews(stacks[:1], parts[:1], self.num_threads)
-        return stacks, alone, self._shown(run(function, [views], calls), len(index))
+        first = FeaturesOfViews(stacks[:1], parts[:1], self.num_threads)
+        return stacks, first, self._shown(run(function, [views], calls), len(index))
 
     def _shown(
         self, results: Generator[Sums, None, None], n_windows: int
@@ -378,47 +275,6 @@ class ClosedFormFit:
             for piece, sums in zip(pieces_of(n_windows), results, strict=True):
                 advance(piece.stop - piece.start)
                 yield sums
-
-    def _with_nearest(
-        self, stack: FeatureStack, targets: list[Target], places: Places
-    ) -> list[Target]:
-        """Add what the nearest windows of other recordings share to what the map is fitted to.
-
-        Which are the nearest, the map without them tells, however narrow the embedding is.
-        """
-        drawn = self.sample_of_recordings(places.recording)
-        rows = np.vstack([f for (f,) in places.features.of(places.rows[drawn])])
-        maps = self._maps(stack, targets, rows.shape[1])
-        parts = [rows[:, part.own] for part in stack.parts]
-        embedding = np.hstack([own @ to for own, to in zip(parts, maps, strict=True)])
-        states = local_means(embedding, places.chain[drawn])
-        weights = nearness(states, places.recording[drawn])
-        if not weights.nnz:  # there is no other recording
-            return targets
-        return [
-            target.beside(moment_of_nearest(own, weights), self.nearest)
-            for target, own in zip(targets, parts, strict=True)
-        ]
-
-    def _maps(self, stack: FeatureStack, targets: list[Target], width: int) -> list[Matrix]:
-        """Return the map of each part of the components, with its share of the embedding."""
-        signs = stack.reference()
-        settings = self.rho, self.whitening, self.unpredicted, width
-        # A part that does not vary leaves its share to the others.
-        shares = [
-            part.share * target.variance.any()
-            for part, target in zip(stack.parts, targets, strict=True)
-        ]
-        return [
-            np.sqrt(share / (sum(shares) or 1.0))
-            * predictive_map(target, *settings, signs[part.own])
-            for part, target, share in zip(stack.parts, targets, shares, strict=True)
-        ]
-
-    def _directions(self, stack: FeatureStack, targets: list[Target]) -> Matrix:
-        """Return the leading directions of all parts of the components."""
-        maps = self._maps(stack, targets, self.embedding_dim)
-        return _leading(block_diag(*maps), self.embedding_dim) if len(maps) > 1 else maps[0]
 
     def _predicted(
         self, stack: FeatureStack, predictors: list[list[list[Fold]]]
@@ -454,27 +310,6 @@ def _totals(
     return total[0], moments.constant
 
 
-def _leading(directions: Matrix, number: int) -> Matrix:
-    """Return the longest directions, in descending order."""
-    order = np.argsort(-np.linalg.norm(directions, axis=0), kind="stable")
-    return directions[:, order[:number]]
-
-
-def _automatic(kappa: float) -> float:
-    """Return the share of the constant part to remove.
-
-    If the views share nothing beyond the constant part (`kappa` is 0), the constant part is all
-    that can be kept.
-    """
-    return min(_MOST_REMOVED, max(kappa, 0.0) ** 0.5)
-
-
 def _groups_of(num_kernels: int) -> int:
     """Return the number of groups of Hydra: 64 where MiniRocket has 10,000 kernels."""
     return max(2, num_kernels * 64 // 10_000)
-
-
-def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:
-    """Draw orthonormal rows, shape (n_directions, width)."""
-    draws = np.random.RandomState(seed).normal(size=(width, n_directions))
-    return np.asarray(np.linalg.qr(draws)[0].T)

@@ -1,0 +1,52 @@
+"""Windows that stand for all, where all would not fit into memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._types import Index
+
+_SAMPLE = 5000  # windows whose features fit into memory together
+
+
+def sample_of(index: Index, seed: int) -> Index:
+    """Draw the windows that scales and components come from, in the order of `index`.
+
+    Parameters
+    ----------
+    index : ndarray of int of shape (n,)
+        Numbers of all windows.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    ndarray of int of shape (n_drawn,)
+        Numbers of at most 5,000 windows.
+    """
+    if len(index) <= _SAMPLE:
+        return index
+    rng = np.random.RandomState(seed)
+    return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
+
+
+def sample_of_recordings(recording: NDArray[np.intp], seed: int) -> Index:
+    """Draw recordings until they have as many windows as a sample; the last may be cut.
+
+    Parameters
+    ----------
+    recording : ndarray of int of shape (n,)
+        Recording of each window, in ascending order and numbered from 0.
+    seed : int
+        Seed of the draw.
+
+    Returns
+    -------
+    ndarray of int of shape (n_drawn,)
+        Places of at most 5,000 windows in `recording`, in ascending order.
+    """
+    sizes = np.bincount(recording)
+    order = np.random.RandomState(seed).permutation(len(sizes))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    return np.flatnonzero(np.isin(recording, order[before < _SAMPLE]))[:_SAMPLE]
