@@ -16,8 +16,7 @@ from .._export import FORMATS, check_equal, check_packages, program_of, write
 from .._parameters import as_path, check_option
 from .._version import __version__
 from ._layers import last_layer, layer_of
-from ._load import steps_of
-from ._steps import refuse_search
+from ._steps import computing_steps, refuse_search
 
 _TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2}
 # Parameters of estimators that wrap another one.
@@ -116,7 +115,7 @@ def export(
     path = as_path("path", path)
     if path.is_dir():
         raise IsADirectoryError(f"path={str(path)!r} is a folder: name a file in it.")
-    steps = steps_of(model)
+    steps = computing_steps(model)
     for step in steps:
         check_is_fitted(step)
         refuse_search(step)

@@ -35,7 +35,7 @@ from ._steps import (
     UNSET,
     check_fitted,
     class_of,
-    name_of,
+    computing_steps,
     set_classes,
 )
 
@@ -325,39 +325,13 @@ def check_widths(model: Any) -> None:
         If two steps do not fit each other.
     """
     width = None
-    for step in steps_of(model):
+    for step in computing_steps(model):
         wanted = step.n_features_in_
         if width is not None and not hasattr(step, "n_channels_in_") and wanted != width:
             raise ValueError(
                 f"{type(step).__name__} takes {wanted} features, but {width} come before it."
             )
         width = _width(step)
-
-
-def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a chain one after the other, those inside other steps included.
-
-    Parameters
-    ----------
-    model : estimator, "passthrough" or None
-        The chain.
-
-    Returns
-    -------
-    list of estimator
-        The steps that compute something themselves.
-    """
-    if model is None or isinstance(model, str):
-        return []
-    if hasattr(model, "steps"):
-        return [part for _, step in model.steps for part in steps_of(step)]
-    # Any other step with an estimator in it, such as a threshold, computes something beside it.
-    wrapper = name_of(model)
-    if wrapper == FROZEN:
-        return steps_of(model.estimator)
-    if wrapper == LABELED and hasattr(model, "estimator_"):
-        return steps_of(model.estimator_)
-    return [model]
 
 
 def _width(step: Any) -> int | None:

@@ -130,6 +130,32 @@ def name_of(step: Any) -> str | None:
     return None
 
 
+def computing_steps(model: Any) -> list[Any]:
+    """Return the steps of a chain one after the other, those inside other steps included.
+
+    Parameters
+    ----------
+    model : estimator, "passthrough" or None
+        The chain.
+
+    Returns
+    -------
+    list of estimator
+        The steps that compute something themselves.
+    """
+    if model is None or isinstance(model, str):
+        return []
+    if hasattr(model, "steps"):
+        return [part for _, step in model.steps for part in computing_steps(step)]
+    # Any other step with an estimator in it, such as a threshold, computes something beside it.
+    wrapper = name_of(model)
+    if wrapper == FROZEN:
+        return computing_steps(model.estimator)
+    if wrapper == LABELED and hasattr(model, "estimator_"):
+        return computing_steps(model.estimator_)
+    return [model]
+
+
 def refuse_search(step: Any) -> None:
     """Raise if a step is a fitted search over models.
 
