@@ -92,6 +92,17 @@ def check_labels(
     return labels
 
 
+def check_true_labels(y: ArrayLike | None, owner: str) -> None:
+    """Raise if a label that the predictions of `owner` are to be compared with is missing."""
+    _check_given(y, owner, "y")
+    missing = missing_mask(of_tensor(y))
+    if missing.any():
+        raise ValueError(
+            f"Input y contains NaN or None in {missing.sum()} of {missing.size} samples, which have"
+            " no label to compare with: leave these samples out."
+        )
+
+
 def check_targets(
     y: ArrayLike | None, n_samples: int, owner: str, name: str = "y"
 ) -> NDArray[np.float64]:
@@ -277,7 +288,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     """Return moderate weights, ones for None; raise if all of them are zero."""
     try:
         weight = _check_sample_weight(
-            of_tensor(sample_weight),
+            nan_where_masked(of_tensor(sample_weight)),
             np.arange(n_samples),
             dtype=np.float64,
             ensure_non_negative=True,

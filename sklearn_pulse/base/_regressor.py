@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_targets
+from .._groups import nan_where_masked
 from .._tags import WindowTags
 from .._training._progress import with_callbacks
 from ..objectives import Regression
@@ -178,9 +179,15 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
         -------
         float
             R2, at most 1; of several targets, the mean.
+
+        Raises
+        ------
+        ValueError
+            If a target or a weight is missing: NaN, None or masked.
         """
         predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
+        true, weight = nan_where_masked(y), nan_where_masked(sample_weight)
+        return float(r2_score(true, predicted, sample_weight=weight))
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         names = ("target_mean_", "target_scale_")

@@ -35,6 +35,7 @@ from sklearn.utils.validation import (
 )
 
 from .._data._labels import labeled_mask
+from .._groups import nan_where_masked
 
 # Methods that are passed on to the fitted classifier.
 _PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -148,7 +149,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         given, y = y, _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
-            fit_params["sample_weight"] = sample_weight
+            fit_params["sample_weight"] = nan_where_masked(sample_weight)
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
@@ -280,7 +281,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
         # Routed by the names that the caller gives them, and cut by those of the estimator.
-        params = self._routed("score", "predict", params) | {"sample_weight": sample_weight}
+        weight = nan_where_masked(sample_weight)
+        params = self._routed("score", "predict", params) | {"sample_weight": weight}
         # A test set may hold one of the classes alone.
         classes = np.asarray(self.classes_).tolist()
         labeled = labeled_mask(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, FineTuneRegressor
 from sklearn_pulse.corpus import embed_dataset
@@ -60,6 +61,44 @@ def test_a_masked_label_is_missing(use, labels):
     X = np.random.default_rng(0).normal(size=(24, 32, 2))
     with pytest.raises(ValueError, match=r"y contains NaN or None in 6 of 24"):
         use(X, labels)
+
+
+def test_a_masked_target_and_a_masked_label_are_not_scored(labels):
+    X, y = np.random.default_rng(0).normal(size=(24, 32, 2)), np.arange(24) % 2
+    regressor = FineTuneRegressor(None, max_epochs=1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        regressor.score(X, labels)
+    classifier = FineTuneClassifier(None, max_epochs=1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="y contains NaN or None in 6 of 24"):
+        classifier.score(X, labels)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FineTuneClassifier(None, max_epochs=1, random_state=0),
+        FineTuneRegressor(None, max_epochs=1, random_state=0),
+        LabeledSubsetClassifier(FineTuneClassifier(None, max_epochs=1, random_state=0)),
+    ],
+)
+def test_a_masked_weight_is_missing(model):
+    X, y = np.random.default_rng(0).normal(size=(24, 32, 2)), np.arange(24) % 2
+    weight = np.ma.masked_array(np.where(np.arange(24) < 3, _FILL, 1), np.arange(24) < 3)
+    with pytest.raises(ValueError, match="contains NaN"):
+        clone(model).fit(X, y, sample_weight=weight)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.score(X, y, sample_weight=weight)
+
+
+def test_weights_of_unlabelled_rows_may_be_masked():
+    X, y = np.random.default_rng(0).normal(size=(24, 8)), np.arange(24) % 2
+    y[:3] = -1
+    weight = np.ma.masked_array(np.where(y < 0, _FILL, 1 + y), y < 0)
+    expected = LabeledSubsetClassifier().fit(X, y, sample_weight=1.0 + y)
+    probe = LabeledSubsetClassifier().fit(X, y, sample_weight=weight)
+    assert np.array_equal(probe.predict_proba(X), expected.predict_proba(X))
+    assert probe.score(X, y, sample_weight=weight) == expected.score(X, y, sample_weight=1.0 + y)
 
 
 @pytest.mark.parametrize("dtype", [int, float, bool, object])
