@@ -92,15 +92,24 @@ def check_labels(
     return labels
 
 
-def check_true_labels(y: ArrayLike | None, owner: str) -> None:
-    """Raise if a label that the predictions of `owner` are to be compared with is missing."""
+def check_true_labels(
+    y: ArrayLike | None, owner: str, classes: NDArray[Any], unlabeled_label: int | str | None
+) -> None:
+    """Raise if a sample that predictions are to be compared with has no label.
+
+    `classes` are those of the fitted `owner`; a mark that is one of them marks nothing.
+    """
     _check_given(y, owner, "y")
-    missing = missing_mask(of_tensor(y))
+    y = of_tensor(y)
+    missing = missing_mask(y)
     if missing.any():
         raise ValueError(
             f"Input y contains NaN or None in {missing.sum()} of {missing.size} samples, which have"
             " no label to compare with: leave these samples out."
         )
+    known = classes.tolist()
+    if unlabeled_label not in known:
+        _refuse_unlabeled(np.asarray(y).ravel(), unlabeled_label, owner, known)
 
 
 def check_targets(
@@ -180,11 +189,13 @@ def _refuse_string_dtype(y: Any, name: str) -> None:
         )
 
 
-def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) -> None:
+def _refuse_unlabeled(
+    labels: NDArray[Any], unlabeled_label: Any, owner: str, classes: Sequence[Any] = ()
+) -> None:
     """Raise if labels hold the mark of a sample without a label, which is no class."""
     if unlabeled_label is None:
         return
-    marked = unlabeled_rows(labels, unlabeled_label)
+    marked = unlabeled_rows(labels, unlabeled_label, classes)
     if marked.any():
         mark = "" if unlabeled_label == -1 else f", unlabeled_label={unlabeled_label!r}"
         raise ValueError(

@@ -201,7 +201,7 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows, as for `predict`.
         y : array-like of shape (n_samples,)
-            True labels.
+            True labels. Every sample has one; see `unlabeled_label`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight of each sample. None weights all samples alike.
 
@@ -213,10 +213,10 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         Raises
         ------
         ValueError
-            If a label or a weight is missing: NaN, None or masked.
+            If a label is `unlabeled_label`, or a label or a weight is NaN, None or masked.
         """
-        check_true_labels(y, type(self).__name__)
         predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
+        check_true_labels(y, type(self).__name__, self.classes_, self.unlabeled_label)
         weight = nan_where_masked(sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 

@@ -302,6 +302,20 @@ def test_missing_labels_name_the_remedy(windows):
         scratch(unlabeled_label=0.5).fit(X, y)
 
 
+def test_a_sample_without_a_label_is_not_scored_as_an_error(windows):
+    X, y = windows
+    partly = np.where(np.arange(20) < 8, y, -1)
+    with pytest.raises(ValueError, match="y holds -1 in 12 of 20 samples.*LabeledSubsetClassif"):
+        scratch().fit(X, y).score(X, partly)
+    names = np.array(["sit", "walk"])[y]
+    with pytest.raises(ValueError, match="y holds '\\?' in 12 of 20 samples"):
+        scratch(unlabeled_label="?").fit(X, names).score(X, np.where(partly < 0, "?", names))
+    # A class, or a mark that the caller has switched off.
+    for fitted in (scratch().fit(X, 2 * y - 1), scratch(unlabeled_label=None).fit(X, y)):
+        right = fitted.predict(X) == -1
+        assert fitted.score(X, np.full(20, -1)) == right.mean()
+
+
 def test_few_labels(windows):
     X, y = windows
     partly = np.where(np.arange(20) < 8, y, -1)
