@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +28,7 @@ def blas_threads(number: int) -> Iterator[None]:
     limit = object()
     with _lock:
         if not _limits:
-            libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            libraries = _libraries(len(sys.modules))
             _before[:] = [(library, library.num_threads) for library in libraries]
         _limits[limit] = threading.get_ident(), number
         _set()
@@ -45,8 +47,22 @@ def unshared_products(size: int) -> Iterator[None]:
     The threads of a product wait for one another, each time for as long as a busy processor holds
     one of them up. A solver computes hundreds of small products, which lose more than they gain.
     """
-    with blas_threads(1) if size < _WORTH_SHARING else contextlib.nullcontext():
+    with contextlib.nullcontext() if is_worth_sharing(size) else blas_threads(1):
         yield
+
+
+def is_worth_sharing(size: int) -> bool:
+    """Return whether threads gain where arrays have so many entries."""
+    return size >= _WORTH_SHARING
+
+
+@functools.lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> list[Any]:
+    """Return the libraries of linear algebra, which a new module may have brought.
+
+    To look for them takes as long as many a product.
+    """
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 def _set() -> None:

@@ -106,6 +106,7 @@ ALLOWED = {
         "_typing",
     },
     "_closed_form": {
+        "_blas",
         "_data._windows",
         "_groups",
         "_parameters",
@@ -163,7 +164,7 @@ ALLOWED = {
     "model_selection": {"_data._labels", "_groups", "_parameters", "_seeds"},
     # 3. what a method is built on
     "base": METHOD - {"_typing", "base", "functional", "sampling"}
-    | {"_docstrings", "_export", "_persistence", "_pipelines", "_seeds"},
+    | {"_docstrings", "_export", "_groups", "_persistence", "_pipelines", "_seeds"},
     # 4. the estimators
     "_pulse": METHOD | {"_export", "_seeds"},
     "_oracle": METHOD,

@@ -8,8 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._blas import is_worth_sharing, unshared_products
 from .._persistence import tensor_of
 from .._products import multiply
+from .._threads import threads
 from ..features._base import CHUNK
 
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
@@ -41,13 +43,15 @@ class FixedShapeProduct:
 
     def __init__(self, matrix: NDArray[np.float32], device: torch.device) -> None:
         self._matrix = tensor_of(matrix).to(device)
+        self._n_threads = None if is_worth_sharing(matrix.size) else 1
 
     def __call__(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Multiply rows, shape (n, n_columns), where n is at most 256."""
         filled = np.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]), dtype=np.float32)
         filled[: len(rows)] = rows
         device = self._matrix.device
-        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
+        uncast = torch.autocast(device.type, enabled=False)
+        with torch.inference_mode(), uncast, threads(self._n_threads):
             product = multiply(torch.from_numpy(filled).to(device), self._matrix)
             return product[: len(rows)].cpu().numpy()
 
@@ -94,7 +98,8 @@ def product(left: Any, right: Any) -> NDArray[np.float32]:
     array([[5.]], dtype=float32)
     """
     if isinstance(left, np.ndarray):
-        return np.asarray(left @ right)
+        with unshared_products(max(left.size, right.size)):
+            return np.asarray(left @ right)
     if isinstance(right, np.ndarray):
         right = tensor_of(right).to(left.device)
     with torch.inference_mode(), torch.autocast(left.device.type, enabled=False):

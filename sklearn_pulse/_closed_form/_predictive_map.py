@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
 
+from .._blas import unshared_products
 from ._folds import Fold
 from ._signs import oriented
 from ._types import Matrix
@@ -43,9 +44,10 @@ def held_out_prediction(
             if not (held_out.source.any() and known.source.any()):
                 continue
             weights = ridge_inverse(known.source, rho, known.cross)
-            predicted = weights.T @ held_out.cross
-            explained = explained + predicted + predicted.T
-            explained = explained - weights.T @ held_out.source @ weights
+            with unshared_products(weights.size):
+                predicted = weights.T @ held_out.cross
+                explained = explained + predicted + predicted.T
+                explained = explained - weights.T @ held_out.source @ weights
             total = total + held_out.target
     return explained, total
 
@@ -74,7 +76,8 @@ def joint_share_explained(directions: Matrix, explained: Matrix, total: Matrix) 
 
     The arguments are those of :func:`share_explained`. The share is NaN where nothing varies.
     """
-    gram = directions @ directions.T  # sum of d' m d = sum of m * gram, at a quarter of the work
+    with unshared_products(directions.size):
+        gram = directions @ directions.T  # sum of d' m d = sum of m * gram, a quarter of the work
     above, below = (float(np.sum(m * gram)) for m in (explained, total))
     return above / below if below > 0 else np.nan
 
@@ -88,18 +91,19 @@ def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
     if total <= 0:
         return np.zeros_like(right)
     regular = variance + rho * total * np.eye(len(variance))
-    try:
-        factor = cho_factor(regular)
-        # Of a matrix with a smaller condition the solution holds no digit.
-        known = dpocon(factor[0], np.linalg.norm(regular, 1))[0] >= np.finfo(np.float64).eps
-    except LinAlgError:
-        known = False
-    if not known:
-        raise ValueError(
-            f"rho={rho!r} is too small for the regressions of these features: pass a larger rho,"
-            " for example 1e-9."
-        )
-    return np.asarray(cho_solve(factor, right))
+    with unshared_products(regular.size):
+        try:
+            factor = cho_factor(regular)
+            # Of a matrix with a smaller condition the solution holds no digit.
+            known = dpocon(factor[0], np.linalg.norm(regular, 1))[0] >= np.finfo(np.float64).eps
+        except LinAlgError:
+            known = False
+        if not known:
+            raise ValueError(
+                f"rho={rho!r} is too small for the regressions of these features: pass a larger"
+                " rho, for example 1e-9."
+            )
+        return np.asarray(cho_solve(factor, right))
 
 
 class Target(NamedTuple):
@@ -163,6 +167,15 @@ def predictive_map(
         regressions of `shared`, whitened, and of `kept` on the features, each scaled to total
         variance 1. If one of them is zero, the other has the whole weight.
     """
+    with unshared_products(target.variance.size):
+        gram = _gram_of_map(target, rho, whitening, unpredicted)
+        values, vectors = eigh(gram)
+    order = np.argsort(-values, kind="stable")[:n_directions]
+    return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
+
+
+def _gram_of_map(target: Target, rho: float, whitening: float, unpredicted: float) -> Matrix:
+    """Return ``R R'`` of :func:`predictive_map`."""
     variance, shared, kept = target
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
@@ -174,9 +187,7 @@ def predictive_map(
         regression = ridge_inverse(variance, rho, moment)
         total = np.sum(regression * (variance @ regression))
         gram += (weight if len(weighted) > 1 else 1.0) / total * regression @ regression.T
-    values, vectors = eigh(gram)
-    order = np.argsort(-values, kind="stable")[:n_directions]
-    return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
+    return gram
 
 
 def _whitener(variance: Matrix, rho: float, whitening: float) -> Matrix:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, eigh
 from torch import Tensor
 
+from .._blas import unshared_products
 from .._data._windows import Block, CheckedWindows
 from .._persistence import stored_array
 from .._training._device import resolve_device
@@ -279,7 +280,9 @@ def _components(columns: Any, n_components: int, signs: NDArray[np.float64]) -> 
     gram = product(columns, columns.T) if wide else product(columns.T, columns)
     size = len(gram)
     number = min(n_components, size)
-    values, vectors = eigh(gram.astype(np.float64), subset_by_index=(size - number, size - 1))
+    leading = size - number, size - 1
+    with unshared_products(gram.size):
+        values, vectors = eigh(gram.astype(np.float64), subset_by_index=leading)
     values, vectors = values[::-1], vectors[:, ::-1]
     real = values > max(values[0], 0.0) * 1e-6  # float32 resolves no smaller share
     real[0] = True

@@ -1,5 +1,7 @@
 """What every estimator promises: parameters, rows, units and searches."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import ThreadpoolController
 
-from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse import CrossPredictionTransformer, _blas
+from sklearn_pulse._closed_form import _predictive_map, _stack
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
 from sklearn_pulse.plotting import EmbeddingDisplay
 from tests.helpers import make_windows
@@ -198,3 +202,22 @@ def test_rounding_is_not_kept_as_a_signal():
         for x in (windows, windows * np.float32(1 + 1e-6))
     )
     np.testing.assert_allclose(first @ first.T, second @ second.T, rtol=0, atol=0.1)
+
+
+@pytest.mark.parametrize(("least", "expected"), [(2**23, {1}), (1, {2})])
+def test_small_matrices_are_solved_by_one_thread(least, expected, monkeypatch):
+    """Threads that wait for one another took ten times as long beside other processes."""
+    found = set()
+
+    def spied(function, *args, **kwargs):
+        libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        found.update(library.num_threads for library in libraries)
+        return function(*args, **kwargs)
+
+    solvers = (_stack, "eigh"), (_predictive_map, "eigh"), (_predictive_map, "cho_solve")
+    for module, name in solvers:
+        monkeypatch.setattr(module, name, partial(spied, getattr(module, name)))
+    monkeypatch.setattr(_blas, "_WORTH_SHARING", least)
+    X = make_windows(40, 48)[0]
+    CrossPredictionTransformer(**SMALL, num_threads=2, whitening=0.5).fit(X)
+    assert found == expected
