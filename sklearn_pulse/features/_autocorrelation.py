@@ -141,10 +141,10 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     def _n_features_out(self) -> int:
         return self.n_channels_in_ * 2 * (len(self.bin_edges_) - 1)
 
-    def _feature_names(self) -> list[str]:
+    def _feature_names(self, channels: Sequence[str]) -> list[str]:
         return [
-            f"channel{c}{speed}_lag{lag}"
-            for c in range(self.n_channels_in_)
+            f"{channel}{speed}_lag{lag}"
+            for channel in channels
             for speed in ("", "_speed")
             for lag in self.bin_edges_[:-1]
         ]

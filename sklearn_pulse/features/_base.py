@@ -178,7 +178,7 @@ class BaseFeatureTransformer(
         """Whether the spread of each feature changes with the unit of the signal, (n_features,)."""
         return np.zeros(self._n_features_out, dtype=bool)
 
-    def _feature_names(self) -> list[str] | None:
+    def _feature_names(self, channels: Sequence[str]) -> list[str] | None:
         """Return a name per feature; None takes the name of the transformer and a number."""
         return None
 
@@ -196,8 +196,9 @@ class BaseFeatureTransformer(
             One name per feature, such as "channel0_mean" of `StatisticsTransformer`,
             "channel2_speed_lag5" of `AutocorrelationTransformer`,
             "channel0_delay2_channel1_delay0" of `CovarianceTransformer` and
-            "channel0_change_radius8" of `RhythmTransformer`; otherwise the name of the transformer
-            and a number.
+            "channel0_change_radius8" of `RhythmTransformer`, with `channel_names_in_` in the place
+            of "channel0" where they are known, as in "ecg_mean"; otherwise the name of the
+            transformer and a number.
 
         Raises
         ------
@@ -207,7 +208,11 @@ class BaseFeatureTransformer(
             If `input_features` has another length, or other names, than `fit` found.
         """
         numbered = super().get_feature_names_out(input_features)
-        names = self._feature_names()
+        names = self._feature_names([f"channel{c}" for c in range(self.n_channels_in_)])
+        if self.channel_names_in_ is not None and names is not None:
+            stated = self._feature_names(self.channel_names_in_.tolist()) or []
+            if len(set(stated)) == len(names):  # else a name of a channel ends as one of a feature
+                names = stated
         return numbered if names is None else np.asarray(names, dtype=object)
 
     def fit(self, X: ArrayLike, y: None = None) -> BaseFeatureTransformer:

@@ -164,8 +164,8 @@ class CovarianceTransformer(BaseFeatureTransformer):
     def _n_signals(self) -> int:
         return self.n_channels_in_
 
-    def _signal_names(self) -> list[str]:
-        return [f"channel{c}" for c in range(self.n_channels_in_)]
+    def _signal_names(self, channels: Sequence[str]) -> Sequence[str]:
+        return channels
 
     def _of_signals(
         self, block: Block, compute: Callable[[Signals, Observed], Signals], n_values: int
@@ -192,8 +192,9 @@ class CovarianceTransformer(BaseFeatureTransformer):
         size = self._n_signals * len(self.delays_)
         return size * (size + 1) // 2
 
-    def _feature_names(self) -> list[str]:
-        names = [f"{name}_delay{delay}" for delay in self.delays_ for name in self._signal_names()]
+    def _feature_names(self, channels: Sequence[str]) -> list[str]:
+        signals = self._signal_names(channels)
+        names = [f"{name}_delay{delay}" for delay in self.delays_ for name in signals]
         return [f"{names[i]}_{names[j]}" for i, j in zip(*np.triu_indices(len(names)), strict=True)]
 
 

@@ -160,12 +160,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
     def _n_signals(self) -> int:
         return self.n_bands_ * self.n_channels_in_
 
-    def _signal_names(self) -> list[str]:
-        return [
-            f"channel{c}_band{band}"
-            for band in range(self.n_bands_)
-            for c in range(self.n_channels_in_)
-        ]
+    def _signal_names(self, channels: Sequence[str]) -> list[str]:
+        return [f"{channel}_band{band}" for band in range(self.n_bands_) for channel in channels]
 
     def _of_signals(
         self, block: Block, compute: Callable[[Signals, Observed], Signals], n_values: int

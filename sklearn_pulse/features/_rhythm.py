@@ -137,10 +137,10 @@ class RhythmTransformer(BaseFeatureTransformer):
     def _n_features_out(self) -> int:
         return self.n_channels_in_ * len(self.radii_) * len(_FEATURES)
 
-    def _feature_names(self) -> list[str]:
+    def _feature_names(self, channels: Sequence[str]) -> list[str]:
         return [
-            f"channel{c}_{feature}_radius{radius}"
-            for c in range(self.n_channels_in_)
+            f"{channel}_{feature}_radius{radius}"
+            for channel in channels
             for radius in self.radii_
             for feature in _FEATURES
         ]

@@ -130,9 +130,9 @@ class StatisticsTransformer(BaseFeatureTransformer):
         of_moments = [name not in _WITHOUT_UNIT for name in _MOMENTS]
         return np.tile([*of_moments, *[False] * self.n_bands_], self.n_channels_in_)
 
-    def _feature_names(self) -> list[str]:
+    def _feature_names(self, channels: Sequence[str]) -> list[str]:
         names = [*_MOMENTS, *(f"octave{band}" for band in range(self.n_bands_))]
-        return [f"channel{c}_{name}" for c in range(self.n_channels_in_) for name in names]
+        return [f"{channel}_{name}" for channel in channels for name in names]
 
 
 def _moments(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
