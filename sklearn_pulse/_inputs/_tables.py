@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_POLARS_INDEX = "__index__"  # begins the columns in which sktime's frames of polars hold an index
 _DIVIDERS = (";", "\t")  # which divide the columns of a CSV file where the comma does not
 
 # A number as a CSV file holds it: 1.5 or 1,5, .5, 1,5E-03, 1.234,5 or 1,234.5.
@@ -119,6 +120,11 @@ def series_of(panel: Any, name: str) -> str:
 
 def refuse_panel(X: Any, name: str) -> None:
     """Raise if X is a frame of many series, which would be read as a table."""
+    if any(column.startswith(_POLARS_INDEX) for column in column_names(X) or ()):
+        raise TypeError(
+            f"{name} is a panel of sktime in a frame of polars, which would be read as a table:"
+            f" convert it, by sktime.datatypes.convert_to({name}, 'pd-multiindex')."
+        )
     if not is_panel_frame(X):
         return
     what, series = "whose cells hold series", f"sktime.datatypes.convert_to({name}, 'df-list')"

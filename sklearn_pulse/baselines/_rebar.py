@@ -116,7 +116,8 @@ class REBARTransformer(ContrastiveTransformer):
         Number of windows per training step of the first stage, which keeps the weights of the
         lowest validation error: the mean over the hidden entries of a batch, averaged over batches.
     max_epochs : int, default=100
-        Number of passes through the training windows in the second stage.
+        Number of passes through the training windows in the second stage. For a short trial lower
+        `attention_epochs` too.
     lr : float, default=1e-3
         Learning rate of AdamW in the second stage. The one-cycle schedule rises to this value.
     schedule : {"one_cycle", "constant"}, default="one_cycle"

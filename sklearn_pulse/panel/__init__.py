@@ -1,4 +1,4 @@
-"""Transformers of this package behind sktime's interface, for panels of every mtype.
+"""Transformers of this package behind sktime's interface, for panels of pandas, numpy and lists.
 
 This package needs sktime (``pip install 'sklearn-pulse[sktime]'``). No other part of
 `sklearn_pulse` imports sktime when it is loaded.

@@ -551,6 +551,14 @@ def test_resampled_frames_have_the_times_of_the_new_rate(kind):
     assert lazy.channel_names == ("ecg", "ppg")
 
 
+def test_a_panel_of_sktime_in_polars_is_no_table():
+    index = {"__index__instances": [0, 0, 1, 1], "__index__timepoints": [0, 1, 0, 1]}
+    panel = pl.DataFrame(index | {"ecg": [1.0, 2.0, 3.0, 4.0]})
+    for step in (StatisticsTransformer(), WindowScaler()):
+        with pytest.raises(TypeError, match="panel of sktime .*convert_to.X, 'pd-multiindex'"):
+            step.fit(panel)
+
+
 def test_frames_of_polars_go_through_a_step_as_frames():
     polars = pytest.importorskip("polars")
     frames = [polars.DataFrame({"a": np.arange(20.0), "b": np.ones(20)})] * 2
