@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,12 +28,19 @@ from sklearn_pulse._training._checkpoint import Checkpoint
 from tests.helpers import SMALL_PULSE, callback_of, make_windows, weights_of
 from tests.kills import killed
 
-X = make_windows(8)[0]
+X = make_windows(8, n_timesteps=8)[0]
+BRIEF = {"encoder_depth": 1, "gru_num_layers": 1, "max_epochs": 4, "batch_size": 4}
 
 
 def pulse(*callbacks, **params):
-    settings = SMALL_PULSE | {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0.25}
+    settings = SMALL_PULSE | BRIEF | {"validation_fraction": 0.25}
     return PulseTransformer(**settings | {"callbacks": list(callbacks)} | params)
+
+
+@cache
+def plain(**params):
+    """Return a fit without callbacks, made once in a process. Nobody may change it."""
+    return pulse(**params).fit(X)
 
 
 def folders(path):
@@ -68,8 +75,11 @@ class Learns(Callback):
         net.history.record_batch("drawn", self.drawn)
 
 
+AFTER_AN_EPOCH = pytest.param((3, 1), marks=pytest.mark.slow)  # as with an interval of a minute
+
+
 @pytest.mark.parametrize("interval", [0.0, 60.0])
-@pytest.mark.parametrize("at", [(2, 2), (3, 1)])
+@pytest.mark.parametrize("at", [(2, 2), AFTER_AN_EPOCH])
 def test_what_a_callback_learns_is_resumed_exactly(tmp_path, monkeypatch, at, interval):
     monkeypatch.setattr(Checkpoint, "interval", interval)
     whole = callback_of(pulse(Learns()).fit(X), Learns)
@@ -104,7 +114,7 @@ class LearnsInPlace(Callback):
         self.array += 1
 
 
-@pytest.mark.parametrize("at", [(2, 2), (3, 1)])
+@pytest.mark.parametrize("at", [(2, 2), AFTER_AN_EPOCH])
 def test_what_is_changed_in_place_is_resumed_in_the_middle_of_an_epoch(tmp_path, monkeypatch, at):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
 
@@ -132,8 +142,14 @@ class Trained(standard.Callback):
         self.at_end_ = [weight.requires_grad for weight in net.module_.parameters()]
 
 
-@pytest.mark.parametrize("interval", [0.0, 60.0])
-@pytest.mark.parametrize("at", [(2, 2), (4, 1)])
+@pytest.mark.parametrize(
+    ("at", "interval"),
+    [
+        ((2, 2), 0.0),
+        ((4, 1), 60.0),
+        *(pytest.param(*cell, marks=pytest.mark.slow) for cell in [((2, 2), 60.0), ((4, 1), 0.0)]),
+    ],
+)
 def test_frozen_weights_are_resumed(tmp_path, monkeypatch, at, interval):
     monkeypatch.setattr(Checkpoint, "interval", interval)
 
@@ -157,8 +173,7 @@ def test_frozen_weights_are_resumed(tmp_path, monkeypatch, at, interval):
         resumed.net_.module_.parameters(), whole.net_.module_.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
-    untrained = pulse(max_epochs=1).fit(X)
-    assert resumed.n_iter_ > untrained.n_iter_
+    assert resumed.n_iter_ == 4
 
 
 class Counts(standard.PrintLog):
@@ -258,11 +273,10 @@ def test_what_cannot_be_told_is_named_before_training(tmp_path, monkeypatch):
 @pytest.mark.parametrize("value", [Meter(), [Meter()], [].append, iter([1]), SGDClassifier()])
 def test_what_no_file_holds_may_stay_as_it_is(tmp_path, value):
     callbacks = [("spy", Holds(value))]
-    whole = pulse(*callbacks, max_epochs=3).fit(X)
     with killed(2):
         pulse(*callbacks, max_epochs=3, checkpoint_dir=tmp_path).fit(X)
     resumed = pulse(*callbacks, max_epochs=3, checkpoint_dir=tmp_path).fit(X)
-    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+    np.testing.assert_array_equal(resumed.transform(X), plain(max_epochs=3).transform(X))
 
 
 class Changes(Holds):
@@ -426,8 +440,8 @@ def test_other_callbacks_are_another_run(tmp_path):
     ]
     for callbacks in different:
         stored = pulse(*callbacks, max_epochs=1, checkpoint_dir=tmp_path).fit(X)
-        plain = pulse(*callbacks, max_epochs=1).fit(X)
-        np.testing.assert_array_equal(stored.transform(X), plain.transform(X))
+        alone = pulse(*callbacks, max_epochs=1).fit(X)
+        np.testing.assert_array_equal(stored.transform(X), alone.transform(X))
     assert folders(tmp_path) == len(different)
     for callbacks in (None, (), [Scales(np.float64(0.5))], [standard.ProgressBar()]):
         pulse(max_epochs=1, checkpoint_dir=tmp_path).set_params(callbacks=callbacks).fit(X)
@@ -445,7 +459,7 @@ def test_callbacks_are_known_in_every_process():
 
 def test_copies_of_a_fitted_network_are_one_run(tmp_path):
     """What a net holds beside its weights does not count."""
-    fitted, other = (pulse(random_state=seed).fit(X) for seed in (0, 1))
+    fitted, other = (pulse(random_state=seed, max_epochs=1).fit(X) for seed in (0, 1))
     fitted.save_pretrained(tmp_path / "model")
     loaded = [PulseTransformer.from_pretrained(tmp_path / "model") for _ in range(2)]
 
@@ -529,15 +543,25 @@ CHANGE_WEIGHTS = (
 )
 
 
-@pytest.mark.parametrize("name", WORK)
+LIKE_ANOTHER = ("Freezer", "Initializer", "ParamMapper")  # skorch's Unfreezer is one, too
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name
+        for name in WORK
+    ],
+)
 def test_a_standard_callback_works_and_is_resumed(name, tmp_path):
-    whole = pulse(*WORK[name](tmp_path / "a")).fit(X)
+    brief = {"max_epochs": 3}
+    whole = pulse(*WORK[name](tmp_path / "a"), **brief).fit(X)
     if name in CHANGE_WEIGHTS:
-        assert not np.array_equal(whole.transform(X), pulse().fit(X).transform(X))
-    with killed(3, 2):
-        pulse(*WORK[name](tmp_path / "b"), checkpoint_dir=tmp_path / "runs").fit(X)
-    again = WORK[name](tmp_path / "b")
-    resumed = pulse(*again, checkpoint_dir=tmp_path / "runs").fit(X)
+        assert not np.array_equal(whole.transform(X), plain(**brief).transform(X))
+    brief["checkpoint_dir"] = tmp_path / "runs"
+    with killed(2, 2):
+        pulse(*WORK[name](tmp_path / "b"), **brief).fit(X)
+    resumed = pulse(*WORK[name](tmp_path / "b"), **brief).fit(X)
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
     times = {"dur"}
     for mine, theirs in zip(resumed.history_, whole.history_, strict=True):
@@ -558,7 +582,7 @@ def test_skorchs_checkpoint_loads_the_best_weights(tmp_path, every):
     """Those of an epoch that was validated: an epoch that repeats the lowest loss is no better."""
     best = standard.Checkpoint(dirname=str(tmp_path), load_best=True)
     fitted = pulse(best, select="last", validation_every=every).fit(X)
-    expected = pulse(select="min_val", validation_every=every).fit(X)
+    expected = plain(select="min_val", validation_every=every)
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     assert "valid_loss_best" not in expected.history_[0]
 
@@ -577,7 +601,7 @@ def test_the_best_weights_are_those_of_the_own_run(tmp_path, more):
 
     def fitted(data, folder, **params):
         best = standard.Checkpoint(dirname=str(files), load_best=True, **more)
-        params |= {"select": "last", "validation_every": 1, "max_epochs": 4}
+        params |= {"select": "last", "validation_every": 1, "max_epochs": 3}
         result = pulse(lambda: best, checkpoint_dir=folder, **params).fit(data)
         assert best.load_best  # it stays as the user has made it
         return result
@@ -608,10 +632,16 @@ def best_in_epoch_two(net, X, y):
     return 0.0 if len(net.history) == 2 else 1.0
 
 
-@pytest.mark.parametrize("select", ["last", "trailing_mean"])
 @pytest.mark.parametrize(
-    ("kind", "more"),
-    [("Checkpoint", {}), ("Checkpoint", {"event_name": None}), ("EarlyStopping", {})],
+    ("kind", "more", "select"),
+    [
+        ("Checkpoint", {}, "last"),
+        ("Checkpoint", {"event_name": None}, "trailing_mean"),
+        ("EarlyStopping", {}, "trailing_mean"),
+        pytest.param("Checkpoint", {}, "trailing_mean", marks=pytest.mark.slow),
+        pytest.param("Checkpoint", {"event_name": None}, "last", marks=pytest.mark.slow),
+        pytest.param("EarlyStopping", {}, "last", marks=pytest.mark.slow),
+    ],
 )
 def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, more, select, tmp_path):
     arguments = {
@@ -620,18 +650,18 @@ def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, more, se
     }
     score = standard.EpochScoring(best_in_epoch_two, name="score")
     loads = getattr(standard, kind)(load_best=True, **arguments[kind], **more)
-    fitted = pulse(score, loads, Snapshots(), select=select, max_epochs=6, warm_start=True).fit(X)
+    fitted = pulse(score, loads, Snapshots(), select=select, max_epochs=4, warm_start=True).fit(X)
     torch.testing.assert_close(
         weights_of(fitted), callback_of(fitted, Snapshots).weights_[1], rtol=0, atol=0
     )
-    assert fitted.n_iter_ == len(fitted.history_) == 6
+    assert fitted.n_iter_ == len(fitted.history_) == 4
     assert fitted.selected_epoch_ == 2
     with pytest.warns(UserWarning, match="A file cannot hold callbacks"):
         fitted.save_pretrained(tmp_path / "model")
     assert PulseTransformer.from_pretrained(tmp_path / "model").selected_epoch_ == 2
     assert pickle.loads(pickle.dumps(fitted)).selected_epoch_ == 2
     again = fitted.fit(X)  # goes on, and counts on
-    assert (again.selected_epoch_, len(again.history_), again.n_iter_) == (8, 12, 6)
+    assert (again.selected_epoch_, len(again.history_), again.n_iter_) == (6, 8, 4)
 
 
 class LocksBySlot(Callback):
@@ -704,16 +734,17 @@ def test_a_score_of_windows_to_validate_on_needs_them():
     message = "'{}', an EpochScoring of the windows to validate on, .*X_val.*on_train=True"
     for callback, name in [(make_score(), "EpochScoring"), (("mine", make_score), "mine")]:
         with pytest.raises(ValueError, match=message.format(name)):
-            pulse(callback, validation_fraction=0).fit(X)
-        assert pulse(callback).fit(X).history_[-1]["score"] == 2
-    given = pulse(make_score(), validation_fraction=0).fit(X, X_val=X[:3])
+            pulse(callback, validation_fraction=0, max_epochs=1).fit(X)
+        assert pulse(callback, max_epochs=1).fit(X).history_[-1]["score"] == 2
+    given = pulse(make_score(), validation_fraction=0, max_epochs=1).fit(X, X_val=X[:3])
     assert given.history_[-1]["score"] == 3
     on_train = standard.EpochScoring(score, on_train=True)
-    assert pulse(on_train, validation_fraction=0).fit(X).history_[-1]["score"] == len(X)
+    given = pulse(on_train, validation_fraction=0, max_epochs=1).fit(X)
+    assert given.history_[-1]["score"] == len(X)
 
 
 def test_weights_that_were_kept_in_training_are_pickled_once():
-    last, selected = (pickle.dumps(pulse(select=rule).fit(X)) for rule in ("last", "min_val"))
+    last, selected = (pickle.dumps(plain(select=rule)) for rule in ("last", "min_val"))
     assert len(selected) < 1.05 * len(last)
 
 
