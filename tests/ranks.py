@@ -4,6 +4,7 @@
 the folder: what its jobs returned, what they printed, and its exit code.
 """
 
+import atexit
 import copy
 import os
 import pickle
@@ -12,6 +13,7 @@ import socket
 import sys
 import traceback
 import warnings
+import weakref
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,13 +34,16 @@ from sklearn_pulse.baselines._simclr import AugmentationContrast
 from sklearn_pulse.objectives import CrossReconstruction
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, accepted, make_windows
 from tests.kills import killed
+from tests.test_callbacks import fingerprint_of_many
 
 X = make_windows()[0]
 GAPS = X.copy()
 GAPS[::3, 9:] = np.nan
 GAPS[5, :15] = np.nan  # a single step is left: its passes are empty
-FIT = SMALL_PULSE | {"max_epochs": 2, "batch_size": 5, "validation_every": 1}
-NETWORKS = SMALL_ENCODER | {"init_hidden_dim": 8, "gru_hidden_dim": 8}
+ENCODER = SMALL_ENCODER | {"encoder_depth": 1}
+DECODER = {"init_hidden_dim": 8, "gru_hidden_dim": 8, "gru_num_layers": 1}
+NETWORKS = ENCODER | DECODER
+FIT = SMALL_PULSE | NETWORKS | {"max_epochs": 2, "batch_size": 5, "validation_every": 1}
 PULSE = {  # parameters of the objective, and whether steps are missing
     "crops": ({}, False),
     "gaps": ({}, True),
@@ -67,7 +72,7 @@ def cases():
     for name, (params, missing) in PULSE.items():
         yield f"PULSE {name}", CrossReconstruction(2, **NETWORKS, **params), batch(missing)
     for name, (params, missing) in SIMCLR.items():
-        yield f"SimCLR {name}", AugmentationContrast(2, **SMALL_ENCODER, **params), batch(missing)
+        yield f"SimCLR {name}", AugmentationContrast(2, **ENCODER, **params), batch(missing)
 
 
 def shared_gradients():
@@ -249,6 +254,14 @@ def in_a_search():
     Parallel(n_jobs=2, backend="threading")(fit(X) for _ in range(2))
 
 
+def fit_and_end():
+    """Print at the end of the process whether its group still exists."""
+    groups = []
+    atexit.register(lambda: print("group", "stays" if groups[0]() else "is gone", flush=True))
+    pulse(max_epochs=1).fit(X)
+    groups.append(weakref.ref(dist.group.WORLD))
+
+
 FREEZE = {"max_epochs": 3, "callbacks": [Freezer("encoder.*", at=2), Unfreezer("encoder.*", at=3)]}
 OTHER = {"weight_decay": 0.5, "bag_pooling": "max"}
 # Each group of jobs is run by so many processes.
@@ -285,7 +298,10 @@ GROUPS = {
     ),
     "seeded in one": (2, {"fits": lambda folder: seeded_in_one()}),
     "killed": (2, {"fit": lambda folder: pulse(callbacks=[Kill()]).fit(X)}),
+    "ends": (1, {"fit": lambda folder: fit_and_end()}),
+    "callbacks": (1, {"fingerprint": lambda folder: fingerprint_of_many()}),
 }
+ENDS = ("ends",)  # as a process does by itself, and not at once
 
 
 def launch(group, folder):
@@ -323,6 +339,8 @@ def _start(rank, size, port, jobs, folder, group):
             results[name], code = error, 1
         sys.stdout.flush()
     (folder / f"{group}.{rank}.results").write_bytes(pickle.dumps(results))
+    if group in ENDS:
+        sys.exit(code)
     os._exit(code)
 
 

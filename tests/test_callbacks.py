@@ -2,12 +2,9 @@
 
 import collections
 import copy
-import os
 import pickle
 import random
 import shutil
-import subprocess
-import sys
 import threading
 from functools import cache, partial
 from pathlib import Path
@@ -448,15 +445,6 @@ def test_other_callbacks_are_another_run(tmp_path):
     assert folders(tmp_path) == len(different)
 
 
-def test_callbacks_are_known_in_every_process():
-    program = "from tests.test_callbacks import fingerprint_of_many; print(fingerprint_of_many())"
-    env = os.environ | {"PYTHONHASHSEED": "1"}
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=env, cwd=root, check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == fingerprint_of_many()
-
-
 def test_copies_of_a_fitted_network_are_one_run(tmp_path):
     """What a net holds beside its weights does not count."""
     fitted, other = (pulse(random_state=seed, max_epochs=1).fit(X) for seed in (0, 1))
@@ -474,6 +462,7 @@ def test_copies_of_a_fitted_network_are_one_run(tmp_path):
 
 
 def fingerprint_of_many():
+    """Return what another process compares with its own, in test_distributed.py."""
     values = [
         {"a", "b", "c"},
         {"x": np.arange(3), "y": torch.ones(2), "z": Meter()},
@@ -548,10 +537,7 @@ LIKE_ANOTHER = ("Freezer", "Initializer", "ParamMapper")  # skorch's Unfreezer i
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name
-        for name in WORK
-    ],
+    [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_ANOTHER else name for name in WORK],
 )
 def test_a_standard_callback_works_and_is_resumed(name, tmp_path):
     brief = {"max_epochs": 3}
