@@ -20,6 +20,7 @@ from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import open_recordings, sliding_windows
 from tests.helpers import SMALL_PULSE, small
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("zarr")
 pytestmark = pytest.mark.xdist_group("cluster")  # one cluster for all
@@ -31,6 +32,7 @@ RECORDINGS = [
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     with (
+        forking(),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -40,6 +42,17 @@ def client(tmp_path_factory):
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+def forking():
+    """Fork the workers from one process, which imports what they need, once for both.
+
+    Spawned, each of them would import it.
+    """
+    method = dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
+    needed = ["distributed", "torch._dynamo", "sklearn_pulse.base"]
+    distributed.utils.get_mp_context().set_forkserver_preload(needed)
+    return method
 
 
 @pytest.fixture
@@ -64,7 +77,8 @@ def windows(recordings=RECORDINGS, lazy=True):
 
 def search(cv, **params):
     """Two candidates in three folds, each fit with groups, on one thread."""
-    pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 1} | params)
+    brief = {"encoder_depth": 1, "gru_num_layers": 1, "max_epochs": 1}
+    pulse = PulseTransformer(**SMALL_PULSE | brief | params)
     pipeline = make_pipeline(pulse.set_fit_request(groups=True), LogisticRegression())
     grid = {"pulsetransformer__n_crops": [1, 2]}
     return GridSearchCV(pipeline, grid, cv=cv, refit=False, error_score="raise")
@@ -119,7 +133,7 @@ def test_workers_embed_a_corpus(client, tmp_path):
 
 def test_the_same_data_are_sent_again_and_again(client):
     w = windows(lazy=False)
-    for _ in range(100):  # `scatter` of joblib waited for ever before the twentieth time
+    for _ in range(40):  # `scatter` of joblib waited for ever before the twentieth time
         with dask_workers(w.X, w.y):
             pass
     with dask_workers(), joblib.Parallel() as parallel:  # no data to keep
