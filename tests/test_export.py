@@ -36,8 +36,9 @@ from sklearn_pulse import (
     export,
     save_pretrained,
 )
+from sklearn_pulse._chain._export import Chain
 from sklearn_pulse._chain._layers import last_layer, layer_of
-from sklearn_pulse._export import EncoderGraph
+from sklearn_pulse._export import EncoderGraph, program_of, write
 from sklearn_pulse.baselines import (
     PatchTSTTransformer,
     SimMTMTransformer,
@@ -113,13 +114,25 @@ def shallow():
     return encoder().fit(X)
 
 
+@pytest.fixture
+def traced_once(monkeypatch):
+    """The first program of a test stands for the later ones too: torch takes long to trace one."""
+    programs = []
+
+    def first(*args):
+        programs[:] = programs or [program_of(*args)]
+        return programs[0]
+
+    monkeypatch.setattr("sklearn_pulse._chain._export.program_of", first)
+
+
 def test_a_chain_under_onnxruntime(tmp_path):
     """From raw counts to probabilities in one graph."""
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name)
     chain = make_pipeline(
         WindowScaler(),
-        pulse(encoder_depth=2, max_epochs=1, sampling_rate=64, channel_names=["ecg", "ppg"]),
+        pulse(encoder_depth=1, max_epochs=1, sampling_rate=64, channel_names=["ecg", "ppg"]),
         LabeledSubsetClassifier(make_linear_probe()),
     )
     chain.fit(1e5 + X, y)
@@ -187,12 +200,12 @@ def test_the_convolutions_of_simmtm_take_the_shortest_windows(n_timesteps, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's
-def test_compiling_is_not_interrupted(fitted):
+def test_compiling_is_not_interrupted(shallow):
     """torch.compile still sees one graph, though the networks ask whether they are exported."""
-    compiled = torch.compile(fitted.encoder_, fullgraph=True, backend="eager")
+    compiled = torch.compile(shallow.encoder_, fullgraph=True, backend="eager")
     x = torch.from_numpy(X)
     with torch.no_grad():
-        torch.testing.assert_close(compiled(x), fitted.encoder_(x))
+        torch.testing.assert_close(compiled(x), shallow.encoder_(x))
 
 
 @pytest.mark.slow
@@ -292,7 +305,7 @@ def test_a_scaler_of_windows_under_onnxruntime(robust, tmp_path):
     assert_equal(onnx_program(tmp_path / "chain.onnx")[0], chain, offset=1e4)
 
 
-def test_parameters_that_were_set_after_fit_are_not_exported(tmp_path):
+def test_parameters_that_were_set_after_fit_are_not_exported(traced_once, tmp_path):
     chain = make_pipeline(WindowScaler(per="window"), encoder()).fit(X)
     chain[0].set_params(per="channel", robust=True, with_mean=False, with_std=False)
     chain[1].set_params(precision="bfloat16")
@@ -414,12 +427,16 @@ def test_probabilities_of_far_scores_under_onnxruntime(tmp_path):
     """Its sigmoid is never below 1e-8, which the share of a class must not depend on."""
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name)
-    chain = make_pipeline(encoder(), SGDClassifier(loss="log_loss", random_state=0)).fit(X, y)
-    chain[-1].coef_ *= 10 / np.abs(chain.decision_function(X)).max()
-    chain[-1].intercept_ = np.array([-40.0, -41.0, -42.0])
-    export(chain, tmp_path / "chain")
-    found = onnx_program(tmp_path / "chain")[0](X.astype(np.float32))
-    np.testing.assert_allclose(found, chain.predict_proba(X), rtol=1e-4)
+    rows = X[:, 0]
+    step = SGDClassifier(loss="log_loss", random_state=0).fit(rows, y)
+    step.coef_ *= 10 / np.abs(step.decision_function(rows)).max()
+    step.intercept_ = np.array([-40.0, -41.0, -42.0])
+    layer, _, output = last_layer(step)  # alone: torch takes most of its time for an encoder
+    program = program_of(Chain([layer]), torch.from_numpy(rows), any_length=False)
+    given = {"name": "windows", "dims": ["batch", 2]}
+    write(program, tmp_path / "step", "onnx", {"input": given, "output": output})
+    found = onnx_program(tmp_path / "step")[0](rows)
+    np.testing.assert_allclose(found, step.predict_proba(rows), rtol=1e-4)
 
 
 def test_several_labels_per_sample_are_refused(tmp_path):
@@ -531,7 +548,9 @@ def test_without_the_packages_of_onnx(shallow, tmp_path, monkeypatch):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
 
 
-def test_a_graph_that_computes_something_else_is_not_written(shallow, tmp_path, monkeypatch):
+def test_a_graph_that_computes_something_else_is_not_written(
+    shallow, traced_once, tmp_path, monkeypatch
+):
     forward = EncoderGraph.forward
     monkeypatch.setattr(EncoderGraph, "forward", lambda self, windows: forward(self, windows) + 1)
     with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
