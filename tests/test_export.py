@@ -539,6 +539,7 @@ def test_the_autocast_of_a_caller_is_no_part_of_the_graph(format, shallow, tmp_p
 
 def test_without_the_packages_of_onnx(shallow, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setattr("sklearn_pulse._chain._export._checked_program", lambda *args: None)
     (tmp_path / "encoder.onnx").write_text("earlier")
     monkeypatch.setattr(
         torch.export, "export", None
