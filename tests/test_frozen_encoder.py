@@ -304,7 +304,7 @@ def test_only_the_decoder_is_trained(fitted):
     objective = fitted.net_.module_
     assert isinstance(objective.encoder, FixedEncoder)
     assert objective.time_varying is None and not list(objective.encoder.parameters())
-    params = SMALL | {"max_epochs": 20, "lr": 5e-2}
+    params = SMALL | {"max_epochs": 20, "lr": 2e-2, "batch_size": 8, "gru_num_layers": 2}
     longer = PulseTransformer(encoder=STATISTICS, **params).fit(X)
     assert longer.history_[-1]["train_loss"] < 0.9 * longer.history_[0]["train_loss"]
 
