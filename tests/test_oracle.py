@@ -435,7 +435,11 @@ def test_validation_draws_partners_anew_as_published(batches):
 @each_kind
 def test_validation_repeats_its_draws_unless_told_otherwise(kind):
     params = {"kind": kind, "max_epochs": 3, "validation_every": 1, "lr": 1e-30}
-    params |= {"weight_decay": 0.0, "batch_size": 17}  # one update an epoch
+    params |= {
+        "weight_decay": 0.0,
+        "batch_size": 10,
+        "validation_fraction": 0.5,
+    }  # ten windows validate
     fixed = make_oracle(**params).fit(X, y).history_
     fresh = make_oracle(**params, deterministic_validation=False).fit(X, y).history_
     assert len({epoch["valid_loss"] for epoch in fixed}) == 1
