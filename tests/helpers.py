@@ -187,11 +187,41 @@ def weights_of(fitted):
     return torch.cat([p.detach().flatten() for p in fitted.net_.module_.parameters()])
 
 
-def sklearn_suite(estimators):
-    """Parametrise a test with scikit-learn's whole suite; a skip or failure is a failure."""
+# Checks of scikit-learn's suite that give the same numbers in another form. The bases convert the
+# input, so that one estimator of a base stands for the others; each estimator has windows in other
+# forms in test_common.py.
+FORMS = {
+    "check_array_api_input",
+    "check_classifier_data_not_an_array",
+    "check_dtype_object",
+    "check_estimators_dtypes",
+    "check_f_contiguous_array_estimator",
+    "check_readonly_memmap_input",
+    "check_regressor_data_not_an_array",
+    "check_transformer_data_not_an_array",
+    "check_transformer_preserve_dtypes",
+}
+
+
+def sklearn_suite(estimators, forms=True):
+    """Parametrise a test with scikit-learn's whole suite; a skip or failure is a failure.
+
+    Where `forms` is false, or a tuple of other classes, the checks of the input's form are slow.
+    """
     known = inspect.signature(parametrize_with_checks).parameters
     strict = {"xfail_strict": True} if "xfail_strict" in known else {}  # from scikit-learn 1.8
-    return parametrize_with_checks(estimators, **strict)
+    suite = parametrize_with_checks(estimators, **strict)
+    names, cells = suite.args
+
+    def is_slow(estimator, check):
+        if forms is True or forms and isinstance(estimator, forms):
+            return False
+        return check.func.__name__ in FORMS or check.keywords.get("readonly_memmap", False)
+
+    cells = [
+        pytest.param(*cell, marks=pytest.mark.slow) if is_slow(*cell) else cell for cell in cells
+    ]
+    return pytest.mark.parametrize(names, cells, **suite.kwargs)
 
 
 def bridged(x):

@@ -49,7 +49,7 @@ SUITE = {**SMALL_ENCODER, "encoder_depth": 2, "num_threads": 1, "lr": 3e-2, "bat
 
 
 @pytest.mark.filterwarnings("ignore:X has more channels")
-@sklearn_suite([FineTuneRegressor(**SUITE, max_epochs=8)])
+@sklearn_suite([FineTuneRegressor(**SUITE, max_epochs=8)], forms=False)
 def test_sklearn_suite(estimator, check):
     if check.func.__name__ != "check_regressors_train":  # no other asks for a score
         estimator = clone(estimator).set_params(max_epochs=1)

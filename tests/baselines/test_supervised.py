@@ -28,11 +28,14 @@ def state(module):
 # --- scikit-learn's own suite, without an exception ---
 
 SUITE = {**SMALL_ENCODER, "encoder_depth": 2, "num_threads": 1, "lr": 3e-2, "max_epochs": 6}
+SCORED = ("check_classifiers_train", "check_class_weight_classifiers")
 
 
 @pytest.mark.filterwarnings("ignore:X has more channels")
-@sklearn_suite([SupervisedClassifier(**SUITE, batch_size=100)])
+@sklearn_suite([SupervisedClassifier(**SUITE, batch_size=100)], forms=False)
 def test_sklearn_suite(estimator, check):
+    if check.func.__name__ not in SCORED:  # no other looks at what is learnt
+        estimator = clone(estimator).set_params(max_epochs=1)
     check(estimator)
 
 
