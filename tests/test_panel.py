@@ -91,29 +91,60 @@ def test_an_interrupted_refit_leaves_the_first(monkeypatch):
 # sktime's suite
 
 
-@pytest.mark.parametrize(
-    ("transformer", "n_instances"),
-    [
-        (PulsePanelTransformer, 1),
-        # On every set of test parameters; test_test_parameters_train trains with each daily.
-        pytest.param(PulsePanelTransformer, 2, marks=pytest.mark.slow),
-        pytest.param(PanelTransformer, 2, marks=pytest.mark.slow),
-    ],
-)
-def test_check_estimator(transformer, n_instances, monkeypatch):
-    """Whole: every test and every scenario of sktime's."""
-    make = transformer.create_test_instances_and_names
-    assert n_instances <= len(make()[0]) == 2
+def check_whole(transformer, instances, monkeypatch, leave_out=()):
+    """Run sktime's tests, every scenario of each, and return the results."""
 
     def make_some(cls, parameter_set="default"):
-        return tuple(made[:n_instances] for made in make(parameter_set))
+        return instances, [f"{cls.__name__}-{number}" for number in range(len(instances))]
 
     monkeypatch.setattr(transformer, "create_test_instances_and_names", classmethod(make_some))
-    results = check_estimator(transformer, raise_exceptions=True, verbose=False)
+    results = check_estimator(
+        transformer, raise_exceptions=True, verbose=False, tests_to_exclude=list(leave_out)
+    )
     assert set(results.values()) == {"PASSED"}
     scenarios = {name for name in results if name.startswith("test_fit_transform_output")}
     for kind in ("Series", "Panel", "PanelUnivariateNumpy", "Hierarchical"):
         assert any(f"FitTransform{kind}" in name for name in scenarios)
+    return results
+
+
+def test_check_estimator(monkeypatch):
+    """Whole, on the smallest network: both adapters share all but their parameters."""
+    network = {"embedding_dim": 2, "encoder_hidden_dim": 2, "encoder_depth": 1}
+    encoder = RandomEncoderTransformer(**network, num_threads=1, random_state=0)
+    results = check_whole(PanelTransformer, [PanelTransformer(encoder)], monkeypatch)
+    assert len(results) > 150
+
+
+# Tests of sktime's that train in each of seven scenarios, and ask what copies and fits again do:
+# the adapters share it, and PULSE is asked in test_common.py.
+REPEATED = [
+    "test_deepcopy_fitted",
+    "test_deepcopy_fitted_predict",
+    "test_fit_idempotent",
+    "test_fit_returns_self",
+    "test_methods_have_no_side_effects",
+    "test_non_state_changing_method_contract",
+    "test_persistence_via_pickle",
+    "test_save_estimators_to_file",
+]
+
+
+def test_check_estimator_of_pulse(monkeypatch):
+    """What its own parameters, tags and documentation decide, and fits in every scenario."""
+    one = PulsePanelTransformer.create_test_instance()
+    results = check_whole(PulsePanelTransformer, [one], monkeypatch, leave_out=REPEATED)
+    for name in ("test_doctest_examples", "test_set_params", "test_get_test_params_coverage"):
+        assert any(result.startswith(name) for result in results)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transformer", [PulsePanelTransformer, PanelTransformer])
+def test_check_estimator_on_all_test_parameters(transformer, monkeypatch):
+    """test_test_parameters_train trains with each daily."""
+    instances, _ = transformer.create_test_instances_and_names()
+    assert len(instances) == 2
+    check_whole(transformer, instances, monkeypatch)
 
 
 def test_parameters_are_those_of_pulse():
