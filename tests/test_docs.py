@@ -25,8 +25,14 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
+def beside_others(page):
+    """Return a page for a test, in one process with the other tests that start joblib's workers."""
+    starts = "n_jobs=2" in "".join(blocks(page, "python"))
+    return pytest.param(page, marks=pytest.mark.xdist_group("workers")) if starts else page
+
+
 @pytest.mark.usefixtures("few_penalties")
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
+@pytest.mark.parametrize("page", [beside_others(page) for page in WITH_PYTHON], ids=name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     for package in ("sktime", "dask", "mne", "wfdb"):
         if package in "".join(blocks(page, "python")):

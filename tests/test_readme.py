@@ -6,7 +6,7 @@ import pytest
 
 import sklearn_pulse
 from docs._generate.public import public_modules
-from sklearn_pulse import FineTuneClassifier, PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, PulseTransformer
 from tests.pages import ROOT, run_python
 
 README = ROOT / "README.md"
@@ -25,7 +25,13 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
         self.set_params(max_epochs=1)  # of five: what is learned is not looked at
         return fit(self, X, y, groups=groups, X_val=X_val)
 
+    closed_form = CrossPredictionTransformer.fit
+
+    def with_few_kernels(self, X, *args, **kwargs):
+        return closed_form(self.set_params(num_kernels=84), X, *args, **kwargs)  # of 10,000
+
     monkeypatch.setattr(PulseTransformer, "fit", noted)
+    monkeypatch.setattr(CrossPredictionTransformer, "fit", with_few_kernels)
     names = run_python(README)
     assert seen and all(groups is not None for groups in seen)  # PULSE keeps people apart too
     assert names["w"].X.shape == (48, 64, 3)
