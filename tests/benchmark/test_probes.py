@@ -45,7 +45,7 @@ def test_fewer_columns_have_the_same_inner_products_and_the_same_probe(n_feature
 
 @pytest.mark.parametrize("grouped", [True, False])
 def test_the_chosen_C_is_that_of_a_grid_search(grouped):
-    rows = labelled(20, spread=1.0)
+    rows = labelled(5, spread=1.0)
     if not grouped:  # each class in one group only
         rows = LabeledRows(rows.Z, rows.y, rows.y)
     chosen, n_capped = rows.choose_C(np.arange(120), 0)

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def hearts(n_people=8, n_windows=12, n_timesteps=800):
+def hearts(n_people=6, n_windows=12, n_timesteps=800):
     """Recordings of regular and irregular beats in turn, six windows of each."""
     rng = np.random.default_rng(0)
     windows = []

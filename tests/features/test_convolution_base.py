@@ -110,10 +110,9 @@ def test_threads_change_no_bit(make, n_windows, n_timesteps):
     X = np.random.default_rng(0).normal(size=(n_windows, n_timesteps, 2)).astype(np.float32)
     X[5, 3:9] = np.nan
     before = torch.get_num_threads()
-    features = [make(num_threads=number).fit_transform(X) for number in (1, 2, 3)]
+    features = [make(num_threads=number).fit_transform(X) for number in (1, 3)]
     assert make().fit(X)._block_size(n_timesteps, torch.device("cpu")) < n_windows / 2
     np.testing.assert_array_equal(features[1], features[0])
-    np.testing.assert_array_equal(features[2], features[0])
     assert torch.get_num_threads() == before
 
 

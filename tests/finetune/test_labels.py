@@ -26,14 +26,14 @@ def test_any_labels(pulse, windows, labels):
     X, y = windows
     X = X * (1 + 3 * y)[:, None, None]  # the classes are easily told apart
     names = np.asarray(labels)[y]
-    classifier = tuned(pulse, max_epochs=8).fit(X, names)
+    classifier = tuned(pulse, max_epochs=5, lr=2e-2).fit(X, names)
     classes, numbers = np.unique(names, return_inverse=True)
     np.testing.assert_array_equal(classifier.classes_, classes)
     assert classifier.predict(X).dtype == classes.dtype
     assert np.mean(classifier.predict(X) == names) > 0.9
     column = pd.Series(names, dtype=object if labels[0] == "left" else None)
     for same in (numbers, column):
-        again = tuned(pulse, max_epochs=8).fit(X, same)
+        again = tuned(pulse, max_epochs=5, lr=2e-2).fit(X, same)
         np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
 
