@@ -137,14 +137,9 @@ def first_embedding(cls):
     return embedding
 
 
-@functools.cache
-def _pickled(cls, **params):
-    return pickle.dumps(first_fit(cls, **params))
-
-
 def fitted(cls, **params):
-    """Return a copy of the first fit, for a test of what comes after `fit`."""
-    return pickle.loads(_pickled(cls, **params))
+    """Return a shallow copy of the first fit, for a test that sets parameters after `fit`."""
+    return copy.copy(first_fit(cls, **params))
 
 
 def fresh_states():
@@ -868,7 +863,7 @@ def test_fit_on_bags_sees_every_window(cls, windows):
 
 
 def objective_of(cls):
-    return fitted(cls).net_.module_
+    return copy.deepcopy(first_fit(cls).net_.module_)
 
 
 @each_trained
