@@ -30,7 +30,7 @@ DAMAGE = (
 
 def reason_of(error: Exception) -> str:
     """Return why numpy cannot read a file, without the advice to load any unknown file unsafely."""
-    if "unsafely" not in str(error):
+    if "pickled" not in str(error):
         return str(error)
     return (
         "it begins otherwise. Read a file of another format by its own reader, such as"

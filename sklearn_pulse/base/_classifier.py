@@ -17,12 +17,12 @@ from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import (
     OF_A_CLASSIFIER,
     check_labels,
+    check_sample_weight,
     check_true_labels,
     check_two_classes,
     class_weights,
     encode_labels,
 )
-from .._groups import nan_where_masked
 from .._parameters import check_label
 from .._training._progress import with_callbacks
 from ..objectives import Classification
@@ -217,8 +217,9 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         """
         predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
         check_true_labels(y, type(self).__name__, self.classes_, self.unlabeled_label)
-        weight = nan_where_masked(sample_weight)
-        return float(accuracy_score(y, predicted, sample_weight=weight))
+        if sample_weight is not None:
+            check_sample_weight(sample_weight, len(predicted))
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the probability of each class, from embeddings."""

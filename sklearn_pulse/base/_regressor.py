@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from torch import Tensor
 
 from .._data._labeled import LabeledBatches, LabeledWindows
-from .._data._labels import check_targets
+from .._data._labels import check_sample_weight, check_targets
 from .._groups import nan_where_masked
 from .._tags import WindowTags
 from .._training._progress import with_callbacks
@@ -186,8 +186,10 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
             If a target or a weight is missing: NaN, None or masked.
         """
         predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
-        true, weight = nan_where_masked(y), nan_where_masked(sample_weight)
-        return float(r2_score(true, predicted, sample_weight=weight))
+        if sample_weight is not None:
+            check_sample_weight(sample_weight, len(predicted))
+        true = nan_where_masked(y)
+        return float(r2_score(true, predicted, sample_weight=sample_weight))
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         names = ("target_mean_", "target_scale_")

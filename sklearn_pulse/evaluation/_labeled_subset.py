@@ -19,7 +19,7 @@ from sklearn.base import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
+from sklearn.utils import Tags, _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     UNUSED,
     MetadataRouter,
@@ -273,8 +273,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If all rows are unlabelled, a label is None or NaN, or the length of ``sample_weight``
-            is not that of ``y``.
+            If all rows are unlabelled, a label is None or NaN, the weight of a labelled row is NaN
+            or masked, or the length of ``sample_weight`` is not that of ``y``.
         """
         check_is_fitted(self)
         given, y = y, _flat_labels(y)
@@ -298,6 +298,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                 )
             X, y, params = _take_rows(X, y, labeled, params)
         weight = params.pop("sample_weight")
+        if weight is not None:  # scikit-learn before 1.8 scores with weights that are NaN
+            assert_all_finite(np.asarray(weight), input_name="sample_weight")
         predicted = self.estimator_.predict(X, **params)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
