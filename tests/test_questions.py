@@ -76,8 +76,13 @@ def test_beats_come_from_the_whole_of_each_record(questions, data_home):
         assert np.ptp(start) / questions.ECG_RATE * 2 > 1500  # of 1806 s
 
 
-def test_half_minutes_lie_inside_one_condition(questions, data_home):
-    data, wesad = questions.conditions(data_home), fetch_wesad(data_home, windows="onset")
+@pytest.fixture(scope="module")
+def conditions(questions, data_home):
+    return questions.conditions(data_home)
+
+
+def test_half_minutes_lie_inside_one_condition(conditions, data_home):
+    data, wesad = conditions, fetch_wesad(data_home, windows="onset")
     rows = wesad.segments
     inside = (
         (rows[:, 0] == data["recording"][:, None])
@@ -104,12 +109,11 @@ def test_missing_recordings_and_packages_are_named(questions, tmp_path, monkeypa
 
 
 def test_the_questions_are_data_sets_of_the_script_of_archives(
-    questions, data_home, tmp_path, monkeypatch
+    conditions, data_home, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(data_home))
     file = script("archives").store("conditions", tmp_path)
-    data = questions.conditions()
     with np.load(file) as stored:
-        assert stored.files == [*data]
-        for name, array in data.items():
+        assert stored.files == [*conditions]
+        for name, array in conditions.items():
             np.testing.assert_array_equal(stored[name], array)

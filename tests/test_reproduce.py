@@ -614,7 +614,7 @@ def test_choices_are_scored_by_rare_classes_too():
     ("name", "n_people", "n_windows", "shape", "n_classes"),
     [
         ("ecg-each-0", 40, 30, (640, 2), 4),
-        ("ecg-sinus-2", 20, 50, (640, 2), 4),
+        pytest.param("ecg-sinus-2", 20, 50, (640, 2), 4, marks=pytest.mark.slow),
         ("sleep-1", 16, 60, (500, 2), 5),
     ],
 )
@@ -641,10 +641,10 @@ def test_simulated_recordings_are_sources(name, n_people, n_windows, shape, n_cl
     ("name", "n_people", "n_windows", "shape", "n_classes"),
     [
         ("ecg-alone", 600, 1, (640, 2), 4),
-        ("ecg-three", 200, 3, (640, 2), 4),
+        pytest.param("ecg-three", 200, 3, (640, 2), 4, marks=pytest.mark.slow),
         ("eeg-imagery", 10, 80, (256, 8), 3),
         ("emg-gestures", 12, 140, (200, 8), 7),
-        ("eeg-seizures", 12, 100, (256, 4), 2),
+        pytest.param("eeg-seizures", 12, 100, (256, 4), 2, marks=pytest.mark.slow),
     ],
 )
 def test_unseen_recordings_are_windows_of_people(
@@ -780,6 +780,7 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
     class Recorded(CrossPredictionTransformer):
         def fit(self, X, **known):
             fitted.append((sorted(known), self.nearest))
+            self.set_params(num_kernels=840, embedding_dim=256)  # of 10,000 and 4,096
             return super().fit(X, **known)
 
     monkeypatch.setattr(order, "CrossPredictionTransformer", Recorded)
