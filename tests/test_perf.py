@@ -338,6 +338,7 @@ def test_help_measures_nothing(module, monkeypatch, capsys):
         ("baselines --rounds 0", "argument --rounds: must be at least 1, got 0"),
         ("baselines --batch two", "argument --batch: must be a whole number, got 'two'"),
         ("baselines --page nowhere.md", "argument --page: nowhere.md is no file: name a copy of"),
+        ("closed_form_threads --rounds 0", "argument --rounds: must be at least 1"),
         ("compiled --rounds 0", "argument --rounds: must be at least 1"),
         ("contention --rounds 0", "argument --rounds: must be at least 1"),
         ("costs --rounds 0", "argument --rounds: must be at least 1"),
