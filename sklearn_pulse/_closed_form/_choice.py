@@ -215,6 +215,5 @@ def _states_change(
         return kappa_of(preparation.halves(in_turn, windows, halves)) > _MOSTLY_STATES
     if not adjacent(drawn.gap).any():
         return False
-    return (
-        kappa_of(preparation.adjacent(in_turn, windows, *pairs_of(windows, drawn))) > _MOSTLY_STATES
-    )
+    prepared = preparation.adjacent(in_turn, windows, *pairs_of(windows, drawn))
+    return kappa_of(prepared) > _MOSTLY_STATES

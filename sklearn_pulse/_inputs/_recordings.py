@@ -237,12 +237,14 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
         recordings = list(read_frame(recordings, "recordings").arrays)
         input_layout = "ntc"  # a frame has a column per channel
     if is_table(recordings):
-        holds_recordings = not hasattr(recordings, "columns") and recordings.dtype == object
+        if not hasattr(recordings, "columns") and recordings.dtype == object:
+            raise ValueError(
+                "recordings is a Series of recordings: pass the list of its entries,"
+                " recordings.to_list()."
+            )
         raise ValueError(
-            "recordings is a bare pandas object; pass "
-            + ("a list of its entries, recordings.to_list()" if holds_recordings else "[frame]")
-            + " for one recording with a column per channel, or a list with one frame or array per"
-            " recording."
+            "recordings is a bare pandas object; pass [frame] for one recording with a column "
+            "per channel, or a list with one frame or array per recording."
         )
     if is_list(recordings):
         check_frames(recordings, "recordings")

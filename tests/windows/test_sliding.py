@@ -121,7 +121,7 @@ def test_bare_arrays_are_refused_with_both_readings(bare):
     [
         (pd.DataFrame({"a": [1.0, 2.0]}), r"bare pandas object; pass \[frame\]"),
         (pd.Series([1.0, 2.0]), r"bare pandas object"),
-        (pd.Series([np.zeros((5, 2))] * 2), r"a list of its entries, recordings\.to_list\(\)"),
+        (pd.Series([np.zeros((5, 2))] * 2), r"a Series of recordings: .*recordings\.to_list\(\)"),
         ([], "recordings is empty"),
         (np.zeros((0, 5, 2)), "recordings is empty"),
         (np.zeros((1, 2, 3, 4)), "got 4 axes"),
