@@ -143,7 +143,8 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
     UserWarning
         If an index looks like times, but is not read.
     """
-    known = None  # grid and index that the others are compared with
+    # Grid and index that the others are compared with, one of times and one of counts.
+    known: dict[bool, tuple[_Grid, Any]] = {}
     unread = None  # index that looks like times
     for label, index in zip(labels, indexes, strict=True):
         times = as_times(index)
@@ -151,9 +152,7 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
         grid = _time_grid(index, times, f"{name} has an irregular time index in instance {label!r}")
         if grid is None:
             continue
-        if known is None:
-            known = grid, index
-        first, other = known
+        first, other = known.setdefault(_counts_steps(index), (grid, index))
         is_far = abs(grid.step - first.step) > _tolerance(grid, first) * first.step
         if is_far and _calendar(index) != _calendar(other):
             raise ValueError(
@@ -168,6 +167,11 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
             " convert it by pandas.to_datetime(index, format=...), or, for durations and times of a"
             " day, by pandas.to_timedelta(index.astype(str))."
         )
+
+
+def _counts_steps(index: Any) -> bool:
+    """Return whether an index is pandas' own count of the rows, which says nothing about times."""
+    return hasattr(index, "step")  # a RangeIndex, as an index becomes that was reset
 
 
 def _calendar(index: Any) -> Any:

@@ -191,6 +191,24 @@ def test_one_late_time_is_shared_with_the_others():
         sliding_windows([frames[0].set_axis(late.append(times[1:]))], 10)
 
 
+@pytest.mark.parametrize("kind", ["dates", "seconds"])
+def test_an_index_that_was_reset_is_not_compared_with_times(kind):
+    """The error of an irregular index says: reset it. A count of rows has no rate to compare."""
+    times = pd.date_range("2026", periods=100, freq="31.25ms")
+    frame = pd.DataFrame({"x": np.arange(100.0)}, times if kind == "dates" else np.arange(100) / 32)
+    wrong = frame.set_axis(frame.index[[0, *range(2, 100), 99]])
+    with pytest.raises(ValueError, match="in instance 1: .* or reset the index if"):
+        sliding_windows([frame, wrong], 50)
+    reset = wrong.reset_index(drop=True)
+    for frames in ([frame, reset], [reset, frame]):
+        assert len(sliding_windows(frames, 50, sampling_rate=32).X) == 4
+        assert [len(part) for part in Resampler(32, 16).fit_transform(frames)] == [50, 50]
+    with pytest.raises(ValueError, match="different time steps, 1 and, in instance 2, 2: bring"):
+        sliding_windows([reset, frame, reset.iloc[::2]], 50)
+    with pytest.raises(ValueError, match="different time steps, 0.03125 and, in instance 2, 0.062"):
+        sliding_windows([frame, reset, frame.iloc[::2]], 50)
+
+
 def test_the_first_wrong_row_of_an_index_is_named():
     times = pd.date_range("2026", periods=20, freq="s")
     back = "goes back in time; if another recording begins there, pass a frame for each.* sort"
