@@ -21,6 +21,11 @@ _OFTEN = 0.05  # share of rows behind a gap from which on rounding is likelier t
 
 _WRONG = "the steps are regular and the times in the index are wrong"
 
+_INTERPOLATION = (
+    "interpolate the frame on a regular grid, as by frame.reindex(frame.index.union(grid))"
+    ".interpolate('index', limit=2).reindex(grid)"
+)
+
 # What pandas calls indexes of objects that are differences of times, or numbers.
 _OBJECTS = ("timedelta", "timedelta64", "integer", "floating", "mixed-integer-float")
 
@@ -247,8 +252,9 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
     rows = np.flatnonzero(next((kind for kind in kinds if kind.any()), [])) + 1
     if not len(rows):
         return (
-            "reset it if the steps are regular and the times in the index are rounded (they are"
-            f" {steps.min():g} to {steps.max():g} apart), or resample the frame to a regular grid"
+            f"its times are {steps.min():g} to {steps.max():g} apart; if they are noisy, or the"
+            f" clock of the recorder drifts, {_INTERPOLATION}, or reset it if the steps are regular"
+            " and the times are rounded"
         )
     is_local = _kind(as_times(index)) == "M" and getattr(index, "tz", None) is None
     forward = [row for row in rows if is_local and _is_set_forward(steps[row - 1], usual)]
@@ -305,9 +311,8 @@ def _remedy_of_gap(
     if 2 * int((steps < (2 - _GAP) * usual).sum()) > n_gaps:  # behind a gap no row is early
         return (
             f"{where} comes {step / usual:.3g} steps after the row before, and other rows come"
-            " early: if the times in the index are noisy, interpolate the frame on a regular grid,"
-            " as by frame.reindex(frame.index.union(grid)).interpolate('index', limit=2)"
-            f".reindex(grid), or reset it if {_WRONG}"
+            f" early: if the times in the index are noisy, {_INTERPOLATION}, or reset it if"
+            f" {_WRONG}"
         )
     return (
         "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"

@@ -167,6 +167,21 @@ def test_noisy_times_are_not_called_gaps():
     assert 97 <= regular["y"].isna().sum() <= 99
 
 
+def test_times_of_a_clock_that_drifts_can_be_interpolated():
+    """The pace of a recorder's clock changes by millionths, with its temperature."""
+    seconds = np.arange(32 * 3600) / 32
+    late = 0.02 * np.sin(2 * np.pi * seconds / seconds[-1])
+    times = pd.Timestamp("2026-10-25", tz="Europe/Berlin") + pd.to_timedelta(seconds + late, "s")
+    frame = pd.DataFrame({"x": seconds}, index=times)
+    with pytest.raises(ValueError, match=r"0.0312489 to 0.0312511 apart; .* drifts") as refused:
+        sliding_windows([frame], 64, sampling_rate=32)
+    grid = pd.date_range(times[0], times[-1], freq="31.25ms")
+    remedy = re.search(r"as by (frame\.reindex.*reindex\(grid\))", str(refused.value))[1]
+    regular = eval(remedy, {"frame": frame, "grid": grid})
+    assert len(sliding_windows([regular], 64, sampling_rate=32).X) == 1800
+    assert np.abs(regular["x"] - (grid - grid[0]).total_seconds()).max() < 0.021
+
+
 def test_clocks_that_were_set_forward_are_no_gap():
     times = pd.date_range("2026-03-29 00:59:59", periods=100, freq="20ms", tz="UTC")
     local = times.tz_convert("Europe/Berlin")
@@ -232,7 +247,7 @@ def test_the_first_wrong_row_of_an_index_is_named():
         r"0: row 9 \(2026-01-01 00:00:10\) repeats": times.delete([3, 4]).insert(9, times[10]),
         "0: row 4 has no time; drop it": pd.Index([0.0, 1.0, 2.0, 3.0, np.inf]),
         "0: row 3 has no time; drop it": times[:3].append(pd.DatetimeIndex([pd.NaT, times[4]])),
-        r"0: reset it if .* rounded \(they are 0.7 to 1.3 apart\), or resample": uneven,
+        r"0: its times are 0.7 to 1.3 apart; .* interpolate .* or reset it if .* rounded": uneven,
     }
     for message, index in cases.items():
         with pytest.raises(ValueError, match=message):
