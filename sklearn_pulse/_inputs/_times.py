@@ -314,10 +314,12 @@ def _remedy_of_gap(
             f" early: if the times in the index are noisy, {_INTERPOLATION}, or reset it if"
             f" {_WRONG}"
         )
+    # The median of rounded times is rounded too.
+    n_steps = step / steps[steps < _GAP * usual].mean()
     return (
         "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"
         " no row between its steps is lost (missing steps become NaN, which is masked), since"
-        f" {where} comes after a gap of {step / usual:.3g} steps, or reset it if {_WRONG}"
+        f" {where} comes after a gap of {n_steps:.3g} steps, or reset it if {_WRONG}"
     )
 
 

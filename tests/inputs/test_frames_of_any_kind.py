@@ -139,6 +139,14 @@ def test_milliseconds_that_are_cut_off_are_regular(rate, n_times):
             sliding_windows([series.drop(times[row])], 4)
 
 
+@pytest.mark.parametrize("rate", [32, 64])
+def test_a_gap_between_rounded_times_has_its_length(rate):
+    """Steps of 15.625 milliseconds are 15 or 16 of them."""
+    frame = pd.DataFrame({"x": np.zeros(2000)}, index=_rounded(rate, 2000, "round"))
+    with pytest.raises(ValueError, match=r"row 500 .* after a gap of 401 steps"):
+        sliding_windows([frame.drop(frame.index[500:900])], 4)
+
+
 def test_times_rounded_to_more_than_half_a_step_are_not_called_gaps():
     frame = pd.DataFrame({"x": np.zeros(700)}, index=_rounded(700, 700, "floor"))
     with pytest.raises(ValueError, match=r"as 299 rows do: reset the index if .* rounded"):
