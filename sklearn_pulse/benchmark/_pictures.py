@@ -22,7 +22,7 @@ _PEOPLE = dict(zip(FEW_PEOPLE, N_PEOPLE, strict=True))
 
 
 def draw(table: Table, path: Path) -> None:
-    """Draw accuracy against the amount of labels or the noise level, or else the first metric.
+    """Draw a score against the amount of labels, or by column, or else the first metric.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _has_all(table: Table, method: Method, metrics: Iterable[str]) -> bool:
 
 
 def _across_columns(table: Table) -> Any:
-    """Draw accuracy by column and, on the same seeds, its gain over the untrained encoder."""
+    """Draw a score by column and, on the same seeds, its gain over the untrained encoder."""
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
@@ -123,7 +123,9 @@ def _across_columns(table: Table) -> Any:
         gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
         if method.name != "untrained":  # whose gain is the line at zero
             _bars(right, gains, 0.7 * ((number + 0.5) / n_methods - 0.5), linestyle="", **style)
-    left.set(ylabel="accuracy", title="accuracy")
+    is_wide = PROTOCOLS[table.protocol].is_wide
+    score = table.dataset if is_wide else "accuracy"  # a wide table is that of one measure
+    left.set(ylabel=score, title=score)
     right.set(ylabel="points, logarithmic beyond 2", title="minus untrained encoder, same seeds")
     right.axhline(0.0, color="0.5", linewidth=0.8)
     if right.containers:
@@ -133,7 +135,6 @@ def _across_columns(table: Table) -> Any:
     else:
         right.text(0.5, 0.5, "missing", ha="center", color="0.5", transform=right.transAxes)
     for ax in (left, right):
-        is_wide = PROTOCOLS[table.protocol].is_wide
         ax.set_xticks(range(len(table.metrics)), table.metrics, rotation=90 if is_wide else 0)
         ax.grid(alpha=0.3)
     figure.suptitle(f"{table.title}, budget {table.budget}", x=0.01, ha="left", fontsize="medium")

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from sklearn_pulse import CrossPredictionTransformer, presets
 from sklearn_pulse.benchmark import Cell, Results, plan, report
@@ -264,6 +265,17 @@ def test_a_report_shows_the_score_that_is_asked_for(tmp_path, capsys):
     assert "| WESAD, all labels | **80.0** |" in report(Results(tmp_path), tmp_path, score="auroc")
     with pytest.raises(ValueError, match="score must be one of 'accuracy', 'balanced_accuracy'"):
         report(Results(tmp_path), tmp_path, score="balanced accuracy")
+
+
+def test_a_picture_names_the_score_that_it_draws(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: seen.append(self))
+    finish_unequal(tmp_path, "wesad", 0.9)
+    report(Results(tmp_path), tmp_path / "tables", score="auroc")
+    (figure,) = seen
+    left, _ = figure.axes
+    assert left.containers[0].lines[0].get_ydata() == [0.8]
+    assert left.get_ylabel() == left.get_title() == "auroc 100 %"
 
 
 def test_a_report_of_accuracy_names_unequal_classes(tmp_path):
