@@ -18,7 +18,7 @@ from ._outside import title_of
 from ._own import title_of_dataset
 from ._pictures import draw
 from ._protocols import PROTOCOLS
-from ._tables import PARTS, Table, Value, table_key, tables
+from ._tables import PARTS, ROUNDING, Table, Value, table_key, tables
 from ._wide import measure_markdown, summaries
 
 
@@ -276,7 +276,8 @@ def _above(table: Table, upper: str, lower: str) -> str:
     for metric in table.metrics:
         value = table.difference(upper, metric, lower)
         if value is not None:
-            above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)}"
+            n_above = sum(x > ROUNDING for x in value.per_seed)
+            above = f"{n_above} of {len(value.per_seed)}"
             differences.append(f"{metric}: {figure(value, sign='+')} (above in {above})")
     if not differences:
         return ""

@@ -24,6 +24,7 @@ EVERYTHING = "all"  # data set of the table of means over the titles of a crosse
 PARTS = {"val": "validation part", "test": "test part"}
 Key = tuple[str, str, str, str]  # protocol, data set, part and budget of a table
 LOWER_IS_BETTER = {"mse", "mae", "davies_bouldin"}
+ROUNDING = 1e-12  # by which means of the same scores may differ
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,14 @@ class Table:
         means = [sign * self.values[method.name, metric].mean for method in there]
         highest = max(means, default=np.nan)
         pairs = zip(there, means, strict=True)
-        return [method for method, mean in pairs if np.isclose(mean, highest, 0, 1e-12)]
+        return [method for method, mean in pairs if np.isclose(mean, highest, 0, ROUNDING)]
 
     def better(self, method: str, metric: str) -> dict[str, Value]:
         """Return by how much other methods are better on the seeds that both have, by name."""
         found = {}
         for other in self.methods:
             value = self.difference(other.name, metric, method)
-            if value is not None and other.name != method and value.mean > 1e-12:
+            if value is not None and other.name != method and value.mean > ROUNDING:
                 found[other.name] = value
         return dict(sorted(found.items(), key=lambda pair: -pair[1].mean))
 

@@ -12,7 +12,7 @@ from ._budgets import BUDGETS
 from ._comparison import LABELS, PROBES, measure_of, measures_of
 from ._markdown import figure, grid
 from ._methods import Method
-from ._tables import PARTS, Table, Value
+from ._tables import PARTS, ROUNDING, Table, Value
 
 _HERO = "cross-prediction"  # the method whose lost cells are named
 _UNEQUAL = 1.5  # how many times its share the largest class has, from which on readers are told
@@ -65,7 +65,7 @@ def _lead(difference: Value) -> str:
     of_division: dict[Any, list[float]] = defaultdict(list)
     for (dataset, seed, _), value in difference.of_seed.items():
         of_division[dataset, seed].append(value)
-    n_ahead = sum(np.mean(values) > 1e-12 for values in of_division.values())
+    n_ahead = sum(np.mean(values) > ROUNDING for values in of_division.values())
     text = figure(difference, sign="+")
     if len(of_division) == 1:
         return text

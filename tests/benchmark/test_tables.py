@@ -51,6 +51,14 @@ def test_values_are_means_and_spreads_over_seeds(results):
     assert table.paper("untrained", "accuracy") is None
 
 
+def test_equal_means_are_not_above_each_other_by_rounding(tmp_path):
+    results = Results(tmp_path)
+    finish(results, "label-efficiency", "pulse", 0, accuracy_1_percent=[0.1, 0.2, 0.3])
+    finish(results, "label-efficiency", "untrained", 0, accuracy_1_percent=[0.3, 0.2, 0.1])
+    told = "Seed by seed, PULSE minus untrained encoder: accuracy 1 %: +0.0 (above in 0 of 1)."
+    assert told in report(results, tmp_path / "tables")
+
+
 def test_a_public_name_is_told_apart_where_another_protocol_calls_it_otherwise(tmp_path):
     """The comparison has two columns of HAR, neither of which has its name alone."""
     results = Results(tmp_path)
