@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
@@ -22,6 +22,7 @@ from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
 from .._inputs._numbers import of_tensor
 from .._parameters import check_integer, check_mapping, check_real, check_seed
+from .._pipelines import last_step
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
 
@@ -93,7 +94,7 @@ def label_efficiency_scores(
     probe : classifier or None
         Classifier of embeddings; None means :func:`make_linear_probe`.
     scoring : str, callable or None
-        Scorer; None means the ``score`` of the probe.
+        Scorer; None means the ``score`` of the probe, which is to be the accuracy.
     random_state : int, RandomState instance or None
         Seed of the draws.
     unlabeled_label : int, str or None
@@ -146,6 +147,14 @@ def label_efficiency_scores(
 
 def _scorer(probe: Any, scoring: Any) -> Callable[..., float]:
     """Return a scorer, which raises a TypeError if `scoring` gives several scores."""
+    model = last_step(probe)
+    own = getattr(model, "scoring", None)
+    by_accuracy = getattr(type(model), "score", None) is ClassifierMixin.score
+    if scoring is None and own is not None and not by_accuracy:
+        raise ValueError(
+            f"probe scores by its own scoring={own!r}, but the name of the axis and the score of"
+            " the majority class would be those of the accuracy: pass the same score as scoring."
+        )
     scorer = check_scoring(probe, scoring)
 
     def one_score(*args: Any) -> float:

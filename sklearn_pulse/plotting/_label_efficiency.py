@@ -169,7 +169,8 @@ class LabelEfficiencyDisplay:
             :func:`~sklearn_pulse.evaluation.make_linear_probe`.
         scoring : str, callable or None, default=None
             Scorer, as in :func:`~sklearn.metrics.check_scoring`; None means the ``score`` of the
-            probe, which is the accuracy.
+            probe, which is the accuracy. A probe with a `scoring` of its own, such as a search,
+            needs the same score here.
         score_name : str, default=None
             Name of the score axis; None takes the name of `scoring`, if it has one.
         random_state : int, RandomState instance or None, default=0
@@ -195,7 +196,8 @@ class LabelEfficiencyDisplay:
             If a parameter or one of `estimators` is of the wrong type.
         ValueError
             If a parameter is out of its range, `fractions` and `n_groups` are both given, groups
-            are missing, or inputs differ in length.
+            are missing, inputs differ in length, or the probe has a `scoring` of its own and
+            `scoring` is None.
 
         Examples
         --------

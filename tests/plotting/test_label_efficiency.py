@@ -7,7 +7,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -219,6 +220,20 @@ def test_all_labels_are_plain_cross_validation():
         for train, test in GroupKFold(5).split(Z, y, groups)
     ]
     np.testing.assert_allclose(display.majority_score, np.mean(majority))
+
+
+def test_a_probe_with_a_scoring_of_its_own_needs_the_same_score():
+    """The line of the majority class and the axis would be those of the accuracy."""
+    Z, y, _ = task()
+    search = GridSearchCV(GaussianNB(), {}, scoring="balanced_accuracy", cv=2)
+    options = {"cv": 3, "fractions": (1.0,), "n_draws": 1, "probe": search}
+    with pytest.raises(ValueError, match="scoring='balanced_accuracy', but the name of the axis"):
+        from_estimators({"Z": Z}, None, y, **options)
+    display = from_estimators({"Z": Z}, None, y, scoring="balanced_accuracy", **options)
+    assert display.majority_score == pytest.approx(1 / len(np.unique(y)))
+    assert display.score_name == "balanced accuracy"
+    accuracy = options | {"probe": search.set_params(scoring=None)}
+    assert from_estimators({"Z": Z}, None, y, **accuracy).score_name == "accuracy"
 
 
 def test_without_groups_folds_are_stratified():
