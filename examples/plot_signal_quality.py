@@ -167,7 +167,7 @@ display.figure_.savefig(output / "embedding.png", dpi=120)
 # Every night has spoilt windows. A night has drifted only if it differs from other nights by more
 # than these differ among themselves. So whole recordings are compared: `groups_reference` and
 # `groups_new`. The share of windows outside the range has no such test: windows of one night are
-# alike, and for the well-worn sensor too about a fifth lies outside, where 5 % are expected.
+# alike, and for the well-worn sensor too about a fifth lies outside, where 6 % are expected.
 
 X_reference, _, nights = record(rng, 12, share=0.1)
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")

@@ -162,9 +162,19 @@ def test_shares_literally():
         low, high = np.quantile(reference[:, c], [0.05, 0.95])
         assert got.share_outside[c] == np.mean((new[:, c] < low) | (new[:, c] > high))
         np.testing.assert_allclose((got.low[c], got.high[c]), (low, high))
-    assert got.expected == pytest.approx(0.1) and got.share_outside[2] == 1.0
+    assert got.expected == pytest.approx((199 * 0.1 + 2) / 201) and got.share_outside[2] == 1.0
     one = score_drift(reference[:, 2], new[:, 2], coverage=0.9)
     assert one.share_outside.tolist() == got.share_outside[2:].tolist()
+
+
+@pytest.mark.parametrize("n_reference", [2, 5, 20, 100, 2000])
+def test_the_expected_share_is_that_of_windows_like_the_reference(n_reference):
+    """Of few scores the range is narrower than that of the scores to come."""
+    rng = np.random.default_rng(0)
+    reference, new = rng.uniform(size=(n_reference, 2000)), rng.uniform(size=(100, 2000))
+    got = score_drift(reference, new)
+    error = got.share_outside.std() / np.sqrt(2000)
+    assert got.expected == pytest.approx(got.share_outside.mean(), abs=4 * error)
 
 
 @pytest.mark.parametrize("coverage", [np.float16(0.9), Fraction(9, 10)])
@@ -207,7 +217,7 @@ def test_options_reach_the_distances_and_the_scores(pulse):
     scores = [pulse.score_samples(part, per_channel=True) for part in (old, new)]
     shares = score_drift(*scores, coverage=0.8)
     np.testing.assert_array_equal(got.scores.share_outside, shares.share_outside)
-    assert got.scores.expected == pytest.approx(0.2)
+    assert got.scores.expected == shares.expected
 
 
 def test_a_pipeline_and_an_estimator_without_a_decoder(pulse):
