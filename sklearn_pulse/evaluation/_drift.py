@@ -164,7 +164,9 @@ def embedding_drift(
     The distance is ``1 - (W_reference + W_new) / (2 B)``. Here B is the mean Euclidean distance of
     an embedding of one set from an embedding of the other, and each W is the mean distance of two
     embeddings of one set. The result is about 0 if the sets are alike (chance may take it below 0),
-    and 1 if they lie far apart. Each dimension is scaled to unit variance over both sets first.
+    and 1 if they lie far apart. Each dimension is scaled to unit variance over both sets first. If
+    there are groups, the means are weighted so that every recording of a set counts alike, however
+    many windows it has: a long one would outweigh the others.
 
     It is compared with the distances that arise by chance, when windows, or whole recordings if
     there are groups, are divided into two sets of these sizes: in all ways, or, if there are more
@@ -451,25 +453,31 @@ def _energy_distances(
         else:
             sums += member[:, own] @ (member @ rows.T).T
         start += len(rows)
-    counts = np.bincount(group)
+    of_self = 1 / np.bincount(group)
+    sums *= of_self  # from sums to means, so that a long group counts as a short one
+    sums *= of_self[:, np.newaxis]
     parts = range(0, len(divisions), _DIVISIONS)
     return np.concatenate(
-        [_distances_of(sums, counts, divisions[part : part + _DIVISIONS]) for part in parts]
+        [_distances_of(sums, of_self, divisions[part : part + _DIVISIONS]) for part in parts]
     )
 
 
 def _distances_of(
-    sums: NDArray[np.float64], counts: NDArray[np.intp], divisions: NDArray[np.bool_]
+    means: NDArray[np.float64], of_self: NDArray[np.float64], divisions: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Compute the distance of some divisions from the sums of distances between groups."""
+    """Compute the distance of some divisions from the mean distances of two groups.
+
+    `of_self` is the share of the pairs within each group that pair an embedding with itself. Their
+    distance is 0 and does not count.
+    """
     second = divisions.astype(np.float64)
     first = 1.0 - second
-    n_first, n_second = first @ counts, second @ counts
-    to_second = sums @ second.T  # (n_groups, n_divisions)
-    to_first = sums @ first.T
+    n_first, n_second = first.sum(1), second.sum(1)
+    to_second = means @ second.T  # (n_groups, n_divisions)
+    to_first = means @ first.T
     between = np.einsum("dg,gd->d", first, to_second) / (n_first * n_second)
-    within = np.einsum("dg,gd->d", first, to_first) / (n_first * (n_first - 1))
-    within += np.einsum("dg,gd->d", second, to_second) / (n_second * (n_second - 1))
+    within = np.einsum("dg,gd->d", first, to_first) / (n_first**2 - first @ of_self)
+    within += np.einsum("dg,gd->d", second, to_second) / (n_second**2 - second @ of_self)
     # Where all embeddings are equal, the sets are alike.
     apart = between > 0
     return np.where(apart, 1 - within / np.where(apart, 2 * between, 1.0), 0.0)

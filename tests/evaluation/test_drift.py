@@ -105,6 +105,39 @@ def test_recordings_of_a_single_window_hide_no_drift():
     assert got.p_value == 1 / 16
 
 
+def test_recordings_of_any_length_count_alike():
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    group = np.repeat(np.arange(6), [1, 2, 17, 4, 15, 1])
+    old = group < 4
+    got = embedding_drift(
+        points[old], points[~old], groups_reference=group[old], groups_new=group[~old]
+    )
+    scaled = (points - points.mean(0)) / points.std(0)
+    weight = 1 / np.bincount(group)[group]
+    pairs = np.outer(weight, weight) * (1 - np.eye(40))
+    distances = cdist(scaled, scaled)
+
+    def mean(first, second):
+        part = np.ix_(first, second)
+        return np.average(distances[part], weights=pairs[part])
+
+    within = mean(old, old) + mean(~old, ~old)
+    assert got.distance == pytest.approx(1 - within / (2 * mean(old, ~old)))
+
+
+def test_a_long_new_recording_does_not_hide_its_drift():
+    """Beside short recordings, any set that holds it would have small distances within."""
+    p_values = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(11), [20] * 10 + [400])
+        points = rng.normal(size=(11, 4))[group] + rng.normal(size=(600, 4))
+        old = group < 10
+        groups = {"groups_reference": group[old], "groups_new": group[~old]}
+        p_values.append(embedding_drift(points[old], points[~old] + 2, **groups).p_value)
+    assert np.mean(np.array(p_values) == 1 / 11) >= 0.6
+
+
 def test_recordings_that_differ_are_drift_only_without_groups():
     by_group, alone = [], []
     for seed in range(20):
