@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._extras import needs
 from ..plotting import LabelEfficiencyDisplay
@@ -70,9 +71,9 @@ def learning_curve(table: Table) -> LabelEfficiencyDisplay | None:
     if len(amounts) < 2:
         return None
     scores = {
-        method.title: np.array([table.values[method.name, x].per_seed for x in amounts])
+        method.title: _by_amount(table, method, amounts)
         for method in table.methods
-        if method.make is not None and _has_all(table, method, amounts)
+        if method.make is not None and _n_scored(table, method, amounts) > 1
     }
     if not scores:
         return None
@@ -99,9 +100,19 @@ def _whole(table: Table, amounts: dict[str, Any]) -> dict[str, Any]:
     return {metric: amount for metric, amount in amounts.items() if metric in there}
 
 
-def _has_all(table: Table, method: Method, metrics: Iterable[str]) -> bool:
-    """Return whether a method has a value of each metric."""
-    return all((method.name, metric) in table.values for metric in metrics)
+def _n_scored(table: Table, method: Method, metrics: Iterable[str]) -> int:
+    """Return how many of the metrics a method has a value of."""
+    return sum((method.name, metric) in table.values for metric in metrics)
+
+
+def _by_amount(table: Table, method: Method, metrics: Iterable[str]) -> NDArray[np.float64]:
+    """Return the scores of a method, of shape (n_metrics, n_seeds); NaN for a metric without any.
+
+    The supervised method is not trained with all labels.
+    """
+    values = [table.values.get((method.name, metric)) for metric in metrics]
+    n_seeds = max(len(value.of_seed) for value in values if value is not None)
+    return np.array([[np.nan] * n_seeds if v is None else v.per_seed for v in values])
 
 
 def _across_columns(table: Table) -> Any:

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from sklearn_pulse.benchmark import Cell, Results, plan, report
 from sklearn_pulse.benchmark import _paper as paper
@@ -216,6 +217,20 @@ def test_the_looks_at_test_parts_are_told(tmp_path):
     results.log_look(cell)
     finish(results, "linear-probe", "pulse", 0, split="test", accuracy=0.9)
     assert "scored 2 times, for 1 cells" in report(results, tmp_path / "tables")
+
+
+def test_the_curve_of_few_labels_has_the_supervised_method(tmp_path, monkeypatch):
+    """It is not trained with all labels, and was left out without a word."""
+    seen = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: seen.append(self))
+    results = Results(tmp_path)
+    few = {"accuracy_1_percent": [0.5, 0.7], "accuracy_5_percent": 0.7}
+    finish(results, "label-efficiency", "pulse", 0, **few, accuracy_100_percent=0.8)
+    finish(results, "label-efficiency", "supervised", 0, **few)
+    report(results, tmp_path / "tables")
+    lines = {line.get_label(): line.get_ydata() for line in seen[0].axes[0].get_lines()}
+    np.testing.assert_allclose(lines["PULSE"], [0.6, 0.7, 0.8])
+    np.testing.assert_allclose(lines["Supervised"], [0.6, 0.7, np.nan])
 
 
 def test_pictures_and_files(results, tmp_path):
