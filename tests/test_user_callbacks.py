@@ -468,6 +468,18 @@ def test_a_schedule_of_the_users_own_replaces_that_which_would_be_refused(every)
             clone(method).set_params(callbacks=None).fit(X)
 
 
+def test_a_model_with_a_schedule_of_the_users_own_is_saved(tmp_path):
+    own = [LRScheduler("ExponentialLR", gamma=0.9)]
+    tiny = {"max_epochs": 2, "batch_size": 8, "random_state": 0, "betas": (0.9, 0.99)}
+    fitted = SimCLRTransformer(callbacks=own, **tiny).fit(X)
+    with pytest.warns(UserWarning, match="cannot hold callbacks"):
+        fitted.save_pretrained(tmp_path / "model")
+    loaded = SimCLRTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    with pytest.raises(ValueError, match="betas=.* goes with schedule='constant' only"):
+        loaded.fit(X)
+
+
 # --- state that no callback has for itself, which no checkpoint holds ---
 
 

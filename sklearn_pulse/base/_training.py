@@ -230,6 +230,8 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
         with unchanged_on_failure(self):
             with among_others(share), own_torch_state():
                 self._check_params()
+                replaced = sets_learning_rate(self.callbacks)
+                check_schedule(self.schedule, self._schedules, self.betas, is_replaced=replaced)
                 seed = seed_of_run(self, share)
                 parts = self._prepared(data, seed)
                 callbacks = self._callbacks(parts.train, parts.valid)
@@ -315,8 +317,8 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
                 f" name None or one of {', '.join(map(repr, SelectWeights.rules))}."
             )
         check_callbacks(self.callbacks)
-        replaced = sets_learning_rate(self.callbacks)
-        check_schedule(self.schedule, self._schedules, self.betas, is_replaced=replaced)
+        # A callback may have set the learning rate in the fit of a loaded model, which has none.
+        check_schedule(self.schedule, self._schedules, self.betas, is_replaced=True)
         check_boolean("drop_last", self.drop_last)
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
