@@ -155,6 +155,18 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(cls, monkeypatch, tmp_pa
         np.testing.assert_array_equal(fitted.fit_transform(HOLES), expected)
 
 
+def test_a_fit_that_was_killed_on_a_device_begins_anew_on_a_machine_without(monkeypatch, tmp_path):
+    """The state of a generator of CUDA fits no generator of the CPU."""
+    pulse = small(PulseTransformer, max_epochs=3, device="auto", checkpoint_dir=tmp_path)
+    with monkeypatch.context() as patches, pretended_cuda(patches), killed(epoch=2):
+        pulse.fit(X)
+    expected = clone(pulse).set_params(checkpoint_dir=None).fit_transform(X)
+    np.testing.assert_array_equal(pulse.fit_transform(X), expected)
+    assert len(list(tmp_path.iterdir())) == 2
+    pulse.set_params(device="cpu").fit(X)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_windows_that_the_device_has_no_room_for_are_copied_batch_by_batch(monkeypatch):
     results = []
     for room in (0, 2**30):

@@ -76,6 +76,8 @@ def identity_of(estimator: Any) -> dict[str, Any]:
     """Return what identifies a run, beside its seed, its data and its first weights."""
     ignored = set(_WITHOUT_EFFECT) - set(estimator._objective_names)
     identity = {name: value for name, value in _params(estimator).items() if name not in ignored}
+    # "auto" may find another device than before, whose generators have states of another form.
+    identity["device"] = estimator._device
     identity["callbacks"] = callbacks_fingerprint(named(estimator.callbacks))
     others = may_stop(estimator)
     if others:
