@@ -98,9 +98,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         to the rhythm where the halves of windows predict more than 0.3 of the variance of its
         features (by ridge regressions whose ridge is 0.03 of the total variance); otherwise to the
         covariance if there are several channels, and to the envelopes of a single channel if its
-        recordings are known and `kappa_` of the envelopes alone is above 1/2. Beside the
-        covariance, if adjacent windows are the views, the six others have
-        ``(0.6, 0.01, 0.15, 0.065, 0.065, 0.11)``.
+        recordings are known and `kappa_` of the envelopes alone is above 1/2. Beside the rhythm,
+        the six others have ``(0, 0.03, 0.32, 0.13, 0.3, 0.22)``; beside the covariance, if adjacent
+        windows are the views, ``(0.6, 0.01, 0.15, 0.065, 0.065, 0.11)``.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     whitening : "auto" or float, default="auto"

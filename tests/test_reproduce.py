@@ -21,6 +21,7 @@ from sklearn_pulse.benchmark import Outcome
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark._methods import all_methods
 
+from .closed_form.hearts import hearts
 from .datasets.test_epilepsy import write_tfc
 from .helpers import SMALL_PULSE
 
@@ -566,30 +567,50 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     np.testing.assert_allclose(stated @ stated.T, Z @ Z.T, rtol=1e-3, atol=1e-3 * Z.var() * 4096)
 
 
-@pytest.mark.parametrize(("n_channels", "name"), [(2, "har-0"), (1, "bonn-0"), (2, "mitbih-0")])
-def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
+@pytest.mark.parametrize(("n_channels", "name"), [(2, "har-0"), (1, "bonn-0"), (1, "mitbih-0")])
+def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name, tmp_path):
     blocks = script("blocks")
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 64, n_channels)).astype(np.float32)
-    recording, start = np.arange(40) // 10, np.tile(np.arange(10), 4) * 64
-    part = blocks.Part(name, X, np.zeros(40), recording, recording, start, 40)
-    shares = part.shares(blocks.Choice(apart=0.0))
+    X = rng.normal(size=(72, 64, n_channels)).astype(np.float32)
+    if name.startswith("mitbih"):
+        X, _ = hearts()
+    recording, start = np.arange(72) // 12, np.tile(np.arange(12), 6) * X.shape[1]
+    part = blocks.Part(name, X, np.zeros(72), recording, recording, start, 72)
+    shares = part.shares(blocks.Choice(), tmp_path)
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0)
-    known = cross.fit(X, groups=recording, start=start).block_weights_[:6]
-    has_covariance = "covariance" in cross.blocks_
-    assert has_covariance == (n_channels > 1)
-    if name.startswith("mitbih"):  # the script says that the rhythm of this one lasts
-        assert shares["rhythm"] == 0 and shares["statistics"] == 0.06
-    else:
-        scale = 0.85 if has_covariance else 1.0
-        np.testing.assert_allclose([*shares.values()][:6], known / scale)
-        assert part.nearest(blocks.Choice()) == cross.nearest_ == 0
+    known = cross.fit(X, groups=recording, start=start).block_weights_
+    assert ("covariance" in cross.blocks_) == (name == "har-0")
+    assert ("rhythm" in cross.blocks_) == (name == "mitbih-0")
+    np.testing.assert_allclose([*shares.values()][:6], known[:6])
+    np.testing.assert_allclose([*shares.values()][6:], [share for share in known[6:] if share])
+    assert part.nearest(blocks.Choice()) == cross.nearest_ == 0
+    assert part.whitening(blocks.Choice()) == cross.whitening_
     assert part.nearest(blocks.CHOICES["nearest 0.3"]) == 0.3
-    less = part.shares(blocks.CHOICES["rhythm 0.07"])
-    assert less["rhythm"] == pytest.approx(0.07 * 0.85 + (0.15 if name == "mitbih-0" else 0))
-    of_statistics = part.shares(blocks.CHOICES["statistics 0.45"])
-    assert of_statistics["statistics"] == pytest.approx(0.45 * 0.85)
+    scale = 0.85 if part.added(tmp_path) else 1.0
+    less = part.shares(blocks.CHOICES["rhythm 0.07"], tmp_path)
+    assert less["rhythm"] == pytest.approx(0.07 * scale + (0.15 if name == "mitbih-0" else 0))
+    of_statistics = part.shares(blocks.CHOICES["statistics 0.45"], tmp_path)
+    assert of_statistics["statistics"] == pytest.approx(0.45 * scale)
     assert sum(of_statistics.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("is_one_state", [False, True])
+def test_the_script_adds_the_envelopes_that_the_transformer_would(is_one_state, tmp_path):
+    """A single channel whose recordings are each one state, or visit a quiet and a loud one."""
+    blocks = script("blocks")
+    rng = np.random.default_rng(0)
+    recording, start = np.arange(200) // 20, np.tile(np.arange(20), 10) * 256
+    bursts = rng.uniform(0, 3, size=10)[recording] if is_one_state else 3 * (start // 1280 % 2)
+    X = rng.normal(size=(200, 256, 1)) * np.exp(
+        bursts[:, None, None] * np.sin(np.arange(256) / 20)[:, None]
+    )
+    X = X.astype(np.float32)
+    part = blocks.Part("simulated-0", X, np.zeros(200), recording, recording, start, 200)
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0)
+    cross.fit(X, groups=recording, start=start)
+    assert cross.views_ == "adjacent"
+    assert ("envelopes" in cross.blocks_) == (part.added(tmp_path) == "envelopes")
+    assert ("envelopes" in cross.blocks_) != is_one_state
 
 
 def test_choices_are_scored_by_rare_classes_too():
@@ -618,7 +639,9 @@ def test_choices_are_scored_by_rare_classes_too():
         ("sleep-1", 16, 60, (500, 2), 5),
     ],
 )
-def test_simulated_recordings_are_sources(name, n_people, n_windows, shape, n_classes, monkeypatch):
+def test_simulated_recordings_are_sources(
+    name, n_people, n_windows, shape, n_classes, monkeypatch, tmp_path
+):
     monkeypatch.syspath_prepend(FOLDER)  # as Python does
     blocks = script("blocks")
     source, again = (blocks.load(name, None) for _ in range(2))
@@ -631,7 +654,8 @@ def test_simulated_recordings_are_sources(name, n_people, n_windows, shape, n_cl
     np.testing.assert_array_equal(source.start, np.tile(of_person, n_people))
     assert {*source.y} == {*range(n_classes)}
     if name.startswith("ecg"):
-        assert blocks.Part.of(name, source, 0).shares(blocks.Choice())["rhythm"] == 0.15
+        part = blocks.Part.of(name, source, 0)
+        assert part.shares(blocks.Choice(), tmp_path)["rhythm"] == 0.15
         changes = np.diff(source.y.reshape(n_people, n_windows) != 0, axis=1).sum(1)
         assert changes.max() <= 2  # a rhythm lasts
         assert (np.mean(source.y == 0) > 0.5) == ("sinus" in name)

@@ -109,6 +109,16 @@ def chaotic(system):
     )
 
 
+def first_variable(system):
+    """Return a function that makes these windows with a single channel, the first variable."""
+
+    def make(home):
+        data = chaotic(system)(home)
+        return Bunch(**(data | {"X": data.X[..., :1]}))
+
+    return make
+
+
 def length_of_acceleration(home):
     """Return the windows of HAR with a single channel, the length of the acceleration."""
     data = fetch_har(home)
@@ -182,6 +192,8 @@ SOURCES = {
     "lorenz": Origin(chaotic("lorenz"), 1),
     "thomas": Origin(chaotic("thomas"), 1),
     "hindmarsh-rose": Origin(chaotic("hindmarsh_rose"), 1),
+    "thomas-x": Origin(first_variable("thomas"), 1),
+    "hindmarsh-rose-x": Origin(first_variable("hindmarsh_rose"), 1),
     **{
         f"ecg-{kind}-{seed}": Origin(simulated("ecg", seed, mostly_sinus=kind == "sinus"), 3)
         for kind in ("each", "sinus")
@@ -191,6 +203,7 @@ SOURCES = {
     **{name: Origin(question(name)) for name in ("conditions", "transitions", "beats")},
 }
 OF_HEARTS = "mitbih", "ecg"  # names of sources whose rhythm lasts
+SEVERAL_STATES = 0.5  # kappa of the envelopes above which the transformer adds them
 
 
 # %%
@@ -302,6 +315,19 @@ def share_removed(moments, most=0.5):
     return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), min(kappa, most)), 0, 1))
 
 
+def kappa_of(gram, recording, start):
+    """Return the share of what neighbours have in common that is not constant, from products."""
+    near = np.flatnonzero(follow(recording, start))
+    common = gram[near, near + 1].mean()
+    constant, n_with_others = 0.0, 0
+    for r in np.unique(recording):
+        own = gram[np.ix_(recording == r, recording == r)]
+        if len(own) > 1:
+            constant += (own.sum() - np.trace(own)) / (len(own) - 1)
+            n_with_others += len(own)
+    return 1 - constant / n_with_others / common
+
+
 def nearest_pairs(f, recording, start):
     """Return weights of pairs of windows of other recordings that are near one another."""
     chain = np.cumsum(np.append(True, ~follow(recording, start)))
@@ -385,6 +411,14 @@ RECORDED = {  # of several channels, where the covariance is used
     "multirocket": 0.065,
     "quantiles": 0.065,
     "hydra": 0.11,
+}
+RHYTHMIC = {  # where the rhythm is used
+    "statistics": 0.0,
+    "autocorrelation": 0.03,
+    "minirocket": 0.32,
+    "multirocket": 0.13,
+    "quantiles": 0.3,
+    "hydra": 0.22,
 }
 STANDARDIZED = {
     "minirocket_standardized": 0.4,
@@ -486,6 +520,13 @@ def of_statistics(share):
     return beside(USUAL, (share - usual) / (1 - usual), STATISTICS)
 
 
+def of_quantiles(share):
+    """Return the shares of rhythms, with this share of quantiles."""
+    others = {name: value for name, value in RHYTHMIC.items() if name != "quantiles"}
+    scale = (1 - share) / sum(others.values())
+    return {name: scale * value for name, value in others.items()} | {"quantiles": share}
+
+
 RHYTHM = {"rhythm": 1.0}
 CHOICES = {
     "default": Choice(),
@@ -509,6 +550,11 @@ CHOICES = {
     "MultiRocket and Hydra 0.5": Choice(
         partial(beside, share=0.5, others={"multirocket": 0.6, "hydra": 0.4})
     ),
+    "MultiRocket and Hydra 0.75": Choice(
+        partial(beside, share=0.75, others={"multirocket": 0.5, "hydra": 0.5})
+    ),
+    "no statistics": Choice(of_statistics(0.0)),
+    **{f"quantiles {share}": Choice(of_quantiles(share)) for share in (0.15, 0.4, 0.5, 0.6)},
     "rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM)),
     "rhythm 0.07": Choice(partial(beside, share=0.07, others=RHYTHM)),
     "no block apart": Choice(apart=0.0),
@@ -579,17 +625,24 @@ class Part(NamedTuple):
             name, source.X[rows], source.y[rows], source.person[rows], recording, start, len(train)
         )
 
-    def shares(self, choice):
-        """Return the shares of a choice, with the block that the transformer would add."""
-        added = "covariance" if self.X.shape[2] > 1 else "envelopes"
+    def added(self, folder):
+        """Return the block that the transformer would add to the six, or None."""
         if self.name.startswith(OF_HEARTS):
-            added = "rhythm"
-        shares = RECORDED if added == "covariance" else USUAL
+            return "rhythm"
+        if self.X.shape[2] > 1:
+            return "covariance"
+        known = self.gram("envelopes", folder)[: self.n_train], self.recording, self.start
+        return "envelopes" if kappa_of(*known) > SEVERAL_STATES else None
+
+    def shares(self, choice, folder):
+        """Return the shares of a choice, with the block that the transformer would add."""
+        added = self.added(folder)
+        shares = {"covariance": RECORDED, "rhythm": RHYTHMIC}.get(added, USUAL)
         if callable(choice.shares):
             shares = choice.shares(shares)
         elif choice.shares is not None:
             shares = choice.shares
-        return beside(shares, choice.apart, {added: 1.0})
+        return beside(shares, choice.apart, {added: 1.0}) if added else shares
 
     def whitening(self, choice):
         """Return how far a choice whitens, or the transformer where it does not say."""
@@ -611,7 +664,7 @@ class Part(NamedTuple):
 
     def embedded(self, choice, folder):
         """Return the embeddings of all windows."""
-        shares = {name: share for name, share in self.shares(choice).items() if share}
+        shares = {name: share for name, share in self.shares(choice, folder).items() if share}
         apart = {b: np.float32(shares.pop(b)) for b in APART if b in shares}
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
         parts = [(1 - sum(apart.values()), choice.bend(components(gram), self.n_train))]

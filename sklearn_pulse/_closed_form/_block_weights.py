@@ -27,6 +27,8 @@ USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 # A window that was cut from a recording may start anywhere: where in it something happens says
 # little, and statistics do not hold it. Trials without recordings begin at an event.
 WEIGHTS_OF_RECORDED_CHANNELS = (0.6, 0.01, 0.15, 0.065, 0.065, 0.11)
+# Quantiles of parts of a window tell beats from pauses. The level and bands of beats tell people.
+WEIGHTS_OF_RHYTHMS = (0.0, 0.03, 0.32, 0.13, 0.3, 0.22)
 OF_ORDER = (1, 0, 0, 0, 0, 1)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)

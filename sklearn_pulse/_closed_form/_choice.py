@@ -16,6 +16,7 @@ from ._block_weights import (
     RHYTHM_ALONE,
     USUAL_WEIGHTS,
     WEIGHTS_OF_RECORDED_CHANNELS,
+    WEIGHTS_OF_RHYTHMS,
     all_weights,
     weights_with,
 )
@@ -180,7 +181,7 @@ def automatic_weights(
         The shares.
     """
     if _rhythm_lasts(preparation, windows, order):
-        return weights_with("rhythm")
+        return weights_with("rhythm", WEIGHTS_OF_RHYTHMS)
     if windows.n_channels > 1:
         recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
         return weights_with("covariance", recorded)
