@@ -160,10 +160,12 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
         first, other = known.setdefault(_counts_steps(index), (grid, index))
         is_far = abs(grid.step - first.step) > _tolerance(grid, first) * first.step
         if is_far and _calendar(index) != _calendar(other):
+            in_one_unit = _holds_times(index) == _holds_times(other)
+            unit = "" if in_one_unit else "give numbers beside times in seconds, or "
             raise ValueError(
                 f"{name} has instances with different time steps, {first.step:g} and, in instance"
-                f" {label!r}, {grid.step:g}: bring the recordings of each rate to one rate, by a"
-                " sklearn_pulse.preprocessing.Resampler of their own."
+                f" {label!r}, {grid.step:g}: {unit}bring the recordings of each rate to one rate,"
+                " by a sklearn_pulse.preprocessing.Resampler of their own."
             )
     if unread is not None:
         warn_user(
@@ -172,6 +174,11 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
             " convert it by pandas.to_datetime(index, format=...), or, for durations and times of a"
             " day, by pandas.to_timedelta(index.astype(str))."
         )
+
+
+def _holds_times(index: Any) -> bool:
+    """Return whether an index is read as dates or durations, and not as numbers."""
+    return _kind(as_times(index)) in ("m", "M")
 
 
 def _counts_steps(index: Any) -> bool:

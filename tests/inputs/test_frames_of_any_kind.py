@@ -232,6 +232,17 @@ def test_an_index_that_was_reset_is_not_compared_with_times(kind):
         sliding_windows([frame, reset, frame.iloc[::2]], 50)
 
 
+def test_numbers_in_milliseconds_beside_dates_are_told_by_their_unit():
+    times = pd.date_range("2026", periods=100, freq="31.25ms")
+    dated = pd.DataFrame({"x": np.arange(100.0)}, times)
+    steps = np.arange(100)
+    assert len(sliding_windows([dated, dated.set_axis(steps / 32)], 50).X) == 4
+    with pytest.raises(ValueError, match=r"31.25: give numbers beside times in seconds, or bring"):
+        sliding_windows([dated, dated.set_axis(steps * 31.25)], 50)
+    with pytest.raises(ValueError, match=r"0.0625: bring the recordings"):
+        sliding_windows([dated, dated[::2]], 50)
+
+
 def test_the_first_wrong_row_of_an_index_is_named():
     times = pd.date_range("2026", periods=20, freq="s")
     back = "goes back in time; if another recording begins there, pass a frame for each.* sort"
