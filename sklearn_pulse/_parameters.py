@@ -544,21 +544,18 @@ def check_heads(embedding_dim: int, n_heads: Any) -> None:
         )
 
 
-def check_schedule(
-    schedule: Any, options: Iterable[str], betas: Any, *, is_replaced: bool = False
-) -> None:
-    """Raise unless the learning rate's schedule and AdamW's `betas` are known and go together.
-
-    Any betas go with a schedule that a callback of the user replaces.
-    """
-    options = tuple(options)
+def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
+    """Raise unless the learning rate's schedule and AdamW's `betas` are known."""
     check_option("schedule", schedule, options)
-    if betas is None:
-        return
-    check_pair("betas", betas, (0.9, 0.999))
-    for beta in betas:
-        check_real("each of betas", beta, 0.0, 1.0)
-    if schedule == "one_cycle" and not is_replaced:
+    if betas is not None:
+        check_pair("betas", betas, (0.9, 0.999))
+        for beta in betas:
+            check_real("each of betas", beta, 0.0, 1.0)
+
+
+def check_betas_go_with(schedule: str, options: Iterable[str], betas: Any) -> None:
+    """Raise a ValueError if a schedule moves the `betas` that were set."""
+    if schedule == "one_cycle" and betas is not None:
         others = " or ".join(repr(option) for option in options if option != schedule)
         raise ValueError(
             f"betas={betas!r} goes with schedule={others} only: one cycle moves the first of them"

@@ -316,7 +316,7 @@ def share_removed(moments, most=0.5):
 
 
 def kappa_of(gram, recording, start):
-    """Return the share of what neighbours have in common that is not constant, from products."""
+    """Return kappa from the products of the training windows, whose components take longer."""
     near = np.flatnonzero(follow(recording, start))
     common = gram[near, near + 1].mean()
     constant, n_with_others = 0.0, 0

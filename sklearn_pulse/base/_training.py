@@ -24,6 +24,7 @@ from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
 from .._parameters import (
     as_path,
+    check_betas_go_with,
     check_boolean,
     check_integer,
     check_option,
@@ -230,8 +231,9 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
         with unchanged_on_failure(self):
             with among_others(share), own_torch_state():
                 self._check_params()
-                replaced = sets_learning_rate(self.callbacks)
-                check_schedule(self.schedule, self._schedules, self.betas, is_replaced=replaced)
+                # A schedule of the user's own replaces ours. A loaded model has none, and is whole.
+                if not sets_learning_rate(self.callbacks):
+                    check_betas_go_with(self.schedule, self._schedules, self.betas)
                 seed = seed_of_run(self, share)
                 parts = self._prepared(data, seed)
                 callbacks = self._callbacks(parts.train, parts.valid)
@@ -317,8 +319,7 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
                 f" name None or one of {', '.join(map(repr, SelectWeights.rules))}."
             )
         check_callbacks(self.callbacks)
-        # A callback may have set the learning rate in the fit of a loaded model, which has none.
-        check_schedule(self.schedule, self._schedules, self.betas, is_replaced=True)
+        check_schedule(self.schedule, self._schedules, self.betas)
         check_boolean("drop_last", self.drop_last)
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
