@@ -79,8 +79,16 @@ ALLOWED = {
     "presets": {"_parameters"},
     "_data._labels": {"_groups", "_inputs", "_parameters"},
     "_data._windows": {"_groups", "_inputs", "windows"},
+    "_data._amplitude": {"_data._windows", "_warnings"},
     "_data._precision": {"_data._windows", "_warnings"},
-    "_data._validation": {"_data._precision", "_data._windows", "_inputs", "_signals", "windows"},
+    "_data._validation": {
+        "_data._amplitude",
+        "_data._precision",
+        "_data._windows",
+        "_inputs",
+        "_signals",
+        "windows",
+    },
     "theory": {"_extras", "_parameters"},
     "augmentations": set(),
     # 2. parts

@@ -159,7 +159,7 @@ def test_scattered_gaps_name_no_channel():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, object])
 def test_masked_entries_are_missing(fitted, dtype):
-    whole = (100 * X).round().astype(dtype)
+    whole = (20 * X).round().astype(dtype)  # of a size that fit has seen, or nearly
     hidden = np.random.default_rng(0).random(X.shape) < 0.1
     masked = np.ma.masked_array(whole, mask=hidden)
     holes = np.where(hidden, np.nan, whole.astype(np.float64))

@@ -251,6 +251,14 @@ def lost_variation_in_a_pipeline(tmp_path):
     classifier(StatisticsTransformer()).fit(X.astype(np.float64) + 1e8, y)
 
 
+def another_unit(tmp_path):
+    StatisticsTransformer().fit(X).transform(1000 * X)
+
+
+def another_unit_in_a_pipeline(tmp_path):
+    classifier(StatisticsTransformer()).fit(X, y).predict(X / 1000)
+
+
 def extreme_scale(tmp_path):
     pulse().fit(X + 1e6)
 
@@ -398,6 +406,7 @@ TEXTS = {
     "extreme_scale": "The scale of X is extreme",
     "runs_that_are_not_reused": "are not reused in another call",
     "chunks_read_again": "in chunks of 3 rows, which have been read",
+    "another_unit": "than the windows that StatisticsTransformer was fitted on",
     "lost_variation": "float32 does not hold the variation of X",
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",

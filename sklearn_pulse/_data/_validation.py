@@ -14,6 +14,7 @@ from .._inputs._tables import frame_channels
 from .._inputs._times import compare_rate
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
+from ._amplitude import note_amplitude, warn_of_another_amplitude
 from ._precision import warn_of_lost_variation
 from ._windows import CheckedWindows
 
@@ -34,8 +35,8 @@ def check_windows(
     estimator : estimator
         Has the parameters `input_layout`, `sampling_rate` and `channel_names`, and the tag
         ``input_tags.allow_nan``; its fitted attributes ``n_features_in_``, ``n_channels_in_``,
-        ``n_timesteps_in_``, ``sampling_rate_in_`` and ``channel_names_in_`` are set or compared
-        with.
+        ``n_timesteps_in_``, ``sampling_rate_in_``, ``channel_names_in_`` and ``amplitude_in_`` are
+        set or compared with.
     X : array-like of shape (n_samples, n_timesteps), (n_samples, n_timesteps, n_channels) or \
             (n_samples, n_windows, n_timesteps, n_channels)
         The input.
@@ -86,10 +87,12 @@ def check_windows(
         estimator.n_timesteps_in_ = windows.n_timesteps
         warn_of_lost_variation(windows)
         note(estimator, _signals_of(windows, X, estimator.sampling_rate, estimator.channel_names))
+        note_amplitude(estimator, windows)
     else:
         fitted = noted(estimator)
         compare(_signals_of(windows, X, *stated), fitted, name)
         compare_rate(fitted.sampling_rate, X, "sampling_rate", "X", fitted=name)
+        warn_of_another_amplitude(estimator, windows)
     return windows
 
 

@@ -28,7 +28,9 @@ from ._values import decode
 # start a compiler or thousands of threads.
 LOCAL = ("checkpoint_dir", "compile", "device", "memory", "num_threads")
 # Fitted attributes that earlier versions did not write.
-_SINCE_0_1: dict[str, Any] = {"sampling_rate_in_": None, "channel_names_in_": None}
+_SINCE_0_1: dict[str, Any] = dict.fromkeys(
+    ("sampling_rate_in_", "channel_names_in_", "amplitude_in_")
+)
 FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes
 
 
@@ -193,6 +195,11 @@ def _check_fitted(cls: type[Any], fitted: dict[str, Any], on_table: bool) -> Non
     longest = fitted.get("n_timesteps_trained_", 1)  # of weights that were trained
     if not _is_count(longest):
         raise ValueError(f"n_timesteps_trained_={longest!r} is no number of time steps.")
+    amplitude: Any = fitted.get("amplitude_in_")
+    if amplitude is not None and (
+        np.shape(amplitude) != (2, n_channels) or np.asarray(amplitude).dtype.kind != "f"
+    ):
+        raise ValueError(f"amplitude_in_ must be 2 x {n_channels} numbers, or null.")
     names: Any = fitted.get("feature_names_in_")
     if names is None and "feature_names_in_" not in fitted:
         return

@@ -37,7 +37,7 @@ def check_embedding(estimator: Any) -> NDArray[Any] | None:
     if n_timesteps * n_channels > _LARGEST or estimator._n_features_out > _WIDEST:
         return None
     time = np.arange(n_timesteps, dtype=np.float32)[:, np.newaxis]
-    x = np.sin(0.3 * time + np.arange(n_channels, dtype=np.float32))
+    x = _amplitude(estimator) * np.sin(0.3 * time + np.arange(n_channels, dtype=np.float32))
     if estimator._layout == "nct":
         x = x.T
     with np.errstate(all="ignore"):
@@ -51,6 +51,16 @@ def check_embedding(estimator: Any) -> NDArray[Any] | None:
             " again, with a lower lr, and save that."
         )
     return embedding
+
+
+def _amplitude(estimator: Any) -> NDArray[np.float32]:
+    """Return the amplitude of the test signal, by channel: that of the windows of `fit`, or 1."""
+    fitted = getattr(estimator, "amplitude_in_", None)
+    if fitted is None:
+        return np.ones(estimator.n_channels_in_, dtype=np.float32)
+    middle = np.mean(fitted, 0)
+    with np.errstate(over="ignore"):  # of a file: the embedding is not finite then
+        return np.where(np.isnan(middle), 1, middle).astype(np.float32)
 
 
 def check_alike(estimator: Any, loaded: Any) -> None:

@@ -88,6 +88,10 @@ class WindowEmbedder(
         Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
     channel_names_in_ : ndarray of str of shape (n_channels,) or None
         Names of the channels at `fit`; None if they are unknown.
+    amplitude_in_ : ndarray of float64, of shape (2, n_channels), or None
+        The 5th and the 95th percentile of the root mean squares of 64 windows of `fit`. A warning
+        tells of windows that are thirty times larger or smaller, as if they had another unit. NaN
+        for a channel that is zero throughout; None if the fit is not known.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of other data.
     feature_names_in_ : ndarray of str
