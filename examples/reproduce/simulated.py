@@ -14,6 +14,8 @@ stages, which follow one another as in a Markov chain.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.signal import butter, sosfilt
 from sklearn.utils import Bunch
@@ -182,8 +184,13 @@ def in_band(band, noise):
 
 def filtered(kind, frequencies, noise, rate, order=2, settling=SETTLING):
     """Return what a filter lets through, once it has settled, of shape (..., n_timesteps)."""
-    passing = butter(order, frequencies, kind, fs=rate, output="sos")
-    return sosfilt(passing, noise)[..., settling:]
+    return sosfilt(_designed(kind, frequencies, rate, order), noise)[..., settling:]
+
+
+@cache
+def _designed(kind, frequencies, rate, order):
+    """Return the sections of a filter; the few that there are pass thousands of signals."""
+    return butter(order, frequencies, kind, fs=rate, output="sos")
 
 
 def sleep(seed, n_people=16, n_windows=60):
