@@ -48,22 +48,22 @@ def warn_of_another_amplitude(estimator: Any, windows: CheckedWindows) -> None:
     fitted = getattr(estimator, "amplitude_in_", None)
     if fitted is None or not len(windows):
         return
-    amplitudes = _amplitudes(windows, _MAX_COMPARED)
-    for channel, (low, high) in enumerate(np.transpose(fitted)):
-        known = amplitudes[~np.isnan(amplitudes[:, channel]), channel]
-        if not len(known) or np.isnan(low):
-            continue
-        median = np.median(known)
-        ratio = max(median / high, low / median)
-        if ratio > _TOO_MUCH:
-            larger = "larger" if median > high else "smaller"
-            warn_user(
-                f"Channel {channel} of X is {ratio:.2g} times {larger} than the windows that"
-                f" {type(estimator).__name__} was fitted on: the root mean square of a window is"
-                f" {median:.3g}, and was {low:.3g} to {high:.3g}. If X has another unit, convert"
-                " it; if the sensor was changed or failed, fit on windows of this kind too."
-            )
-            return
+    low, high = np.asarray(fitted)
+    amplitudes = np.sort(_amplitudes(windows, _MAX_COMPARED), axis=0)  # NaN come last
+    middle = np.maximum(np.count_nonzero(~np.isnan(amplitudes), axis=0) - 1, 0) // 2
+    median = np.take_along_axis(amplitudes, middle[np.newaxis], axis=0)[0]
+    with np.errstate(over="ignore"):
+        ratio = np.fmax(median / high, low / median)
+    wrong = np.flatnonzero(ratio > _TOO_MUCH)
+    if len(wrong):
+        c = wrong[0]
+        larger = "larger" if median[c] > high[c] else "smaller"
+        warn_user(
+            f"Channel {c} of X is {ratio[c]:.2g} times {larger} than the windows that"
+            f" {type(estimator).__name__} was fitted on: the root mean square of a window is"
+            f" {median[c]:.3g}, and was {low[c]:.3g} to {high[c]:.3g}. If X has another unit,"
+            " convert it; if the sensor was changed or failed, fit on windows of this kind too."
+        )
 
 
 def _amplitudes(windows: CheckedWindows, most: int) -> NDArray[np.float64]:
@@ -75,8 +75,10 @@ def _amplitudes(windows: CheckedWindows, most: int) -> NDArray[np.float64]:
     for i in range(n_windows):  # one at a time, since memory maps may be long
         with np.errstate(over="ignore", invalid="ignore"):
             x = windows.values(number[i : i + 1])[0].astype(np.float64)
-        known = np.isfinite(x)
-        squares = np.sum(np.where(known, x, 0.0) ** 2, 0)
-        amplitudes[i] = np.sqrt(squares / np.maximum(known.sum(0), 1))
+            amplitudes[i] = np.sqrt(np.einsum("tc,tc->c", x, x) / len(x))
+        if not np.isfinite(amplitudes[i]).all():
+            known = np.isfinite(x)
+            squares = np.where(known, x, 0.0) ** 2
+            amplitudes[i] = np.sqrt(squares.sum(0) / np.maximum(known.sum(0), 1))
     # A flat line at zero, as of a sensor that was off, says nothing of the unit.
     return np.where(amplitudes > 0, amplitudes, np.nan)

@@ -202,17 +202,14 @@ def test_denoise_is_the_chain():
 def literal_minutes(labels, n_timesteps):
     """Find the published minutes by a walk through the labels at 700 Hz."""
     minutes = []
-    labels = labels.tolist()
     for label in (1, 2, 3, 4):
         position = 0
         for _ in range(2 if label == 4 else 1):
-            while position < len(labels) and labels[position] != label:
-                position += 1
-            if position == len(labels):
+            same, other = (np.flatnonzero(found) for found in (labels == label, labels != label))
+            if not (same >= position).any():
                 break
-            end = position
-            while end < len(labels) - 1 and labels[end] == label:
-                end += 1
+            position = same[same >= position][0]
+            end = min([len(labels) - 1, *other[other > position][:1]])
             start = position // 42_000 * MINUTE
             n_minutes = (end - position) // 42_000
             while n_minutes and start + n_minutes * MINUTE > n_timesteps:
