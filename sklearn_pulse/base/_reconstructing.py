@@ -94,7 +94,8 @@ class ReconstructingTransformer(BaseSSLTransformer):
         -------
         ndarray of float32, of the shape of `X`
             The reconstruction. Missing steps are filled in. The steps up to `start` are NaN, since
-            they are never predicted. A window that is padded with missing steps has, at its other
+            they are never predicted, and so are all steps of a window that misses every step from
+            `start` on. A window that is padded with missing steps has, at its other
             steps, the reconstruction of the unpadded window.
 
         Raises
