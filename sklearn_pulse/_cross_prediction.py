@@ -85,7 +85,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         of its own.
     embedding_dim : int, default=4096
         Number of features. If it is below the number of components (up to `n_components`, and as
-        many of the block with a map of its own), only the leading directions are kept.
+        many of the block with a map of its own), the directions that hold most of the variance of
+        the embedding are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it (at least 84), with four poolings each of the windows and of their differences,
@@ -160,8 +161,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         recordings, scored on the other half (a single recording is cut in the middle). It is
         negative where the mean would predict better, and NaN where nothing can be held out. Of
         fewer than about ten windows it says nothing, since features are centred by all of them.
-        ``"directions"`` holds an array of the 20 leading directions of the embedding, which tell
-        whether there is anything to keep, ``"blocks"`` a number per block. A block is the mean of
+        ``"directions"`` holds an array of the (at most) 20 directions with most of the variance of
+        the embedding, the largest first, which tell whether there is anything to keep,
+        ``"blocks"`` a number per block. A block is the mean of
         many columns, most of them noise of the sample, and may be negative where the directions
         are well predicted.
     views_ : {"adjacent", "halves"}

@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, eigh
 
+from .._blas import unshared_products
 from ._nearest import local_means, moment_of_nearest, nearness
 from ._predictive_map import Target, predictive_map, share_explained
 from ._preparation import Places, Prepared
 from ._recording_moments import share_of_change
 from ._sample import sample_of_recordings
+from ._signs import oriented
 from ._stack import FeatureStack
 from ._types import Matrix
 
@@ -100,10 +102,16 @@ def fit_map(prepared: Prepared, settings: MapSettings) -> ClosedForm:
         ]
     if settings.nearest > 0:
         targets = _with_nearest(stack, targets, prepared.places, settings)
-    directions = _directions(stack, targets, settings)
+    maps = _maps(stack, targets, settings, sum(len(target.variance) for target in targets))
+    n_directions = sum(of_part.shape[1] for of_part in maps)
+    if n_directions > settings.embedding_dim:
+        directions = _axes(stack, targets, maps, settings.embedding_dim)
+        leading = directions[:, :_N_REPORTED]
+    else:
+        directions = _longest_first(block_diag(*maps)) if len(maps) > 1 else maps[0]
+        leading = _axes(stack, targets, maps, _N_REPORTED)
     rotation = _rotation(directions.shape[1], settings.embedding_dim, settings.seed)
     rotated = np.sqrt(settings.embedding_dim) * directions @ rotation
-    leading = directions[:, :_N_REPORTED]
     predictability = {
         "blocks": prepared.of_blocks,
         "directions": share_explained(leading, prepared.explained, prepared.total),
@@ -167,16 +175,36 @@ def _maps(
     ]
 
 
-def _directions(stack: FeatureStack, targets: list[Target], settings: MapSettings) -> Matrix:
-    """Return the leading directions of all parts of the components."""
-    maps = _maps(stack, targets, settings, settings.embedding_dim)
-    return _leading(block_diag(*maps), settings.embedding_dim) if len(maps) > 1 else maps[0]
+def _longest_first(directions: Matrix) -> Matrix:
+    """Return the directions of all parts, the longest first."""
+    return directions[:, np.argsort(-np.linalg.norm(directions, axis=0), kind="stable")]
 
 
-def _leading(directions: Matrix, number: int) -> Matrix:
-    """Return the longest directions, in descending order."""
-    order = np.argsort(-np.linalg.norm(directions, axis=0), kind="stable")
-    return directions[:, order[:number]]
+def _axes(stack: FeatureStack, targets: list[Target], maps: list[Matrix], number: int) -> Matrix:
+    """Return the axes of the embedding that have most of its variance, the largest first.
+
+    The length of a direction does not tell how much of the embedding it holds: what hardly varies
+    may have a long one. Parts have moments of their own, and so their own axes.
+    """
+    signs = stack.reference()
+    found = [
+        _axes_of_part(of_part, target.variance, signs[part.own], number)
+        for part, target, of_part in zip(stack.parts, targets, maps, strict=True)
+    ]
+    axes = block_diag(*(axes for axes, _ in found))
+    order = np.argsort(-np.concatenate([values for _, values in found]), kind="stable")
+    return np.asarray(axes[:, order[:number]])
+
+
+def _axes_of_part(
+    map_: Matrix, variance: Matrix, signs: Matrix, number: int
+) -> tuple[Matrix, Matrix]:
+    """Return the axes of the embedding of one part, and the variance of each."""
+    width = map_.shape[1]
+    largest = max(0, width - number), width - 1
+    with unshared_products(variance.size):
+        values, vectors = eigh(map_.T @ variance @ map_, subset_by_index=largest)
+        return oriented(map_ @ vectors[:, ::-1], signs), values[::-1]
 
 
 def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ class PredictabilityDisplay:
     blocks : mapping of str to float
         R2 of each block of features.
     directions : array-like of shape (n_directions,)
-        R2 of the leading directions of the embedding, the strongest first.
+        R2 of the leading directions of the embedding, that with most of its variance first.
     name : str or None, default=None
         Title of the axes, for example the name of the data set; None draws no title.
 

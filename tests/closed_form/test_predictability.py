@@ -41,12 +41,11 @@ def test_predictability_literally(n_recordings):
     f = f @ np.linalg.svd(f, full_matrices=False)[2][:5].T
     pairs = [(i, i + 1) for i in range(39) if recording[i] == recording[i + 1]]
     folds = np.array([recording[i] % 2 if n_recordings > 1 else i >= 19 for i, _ in pairs], int)
-    # The embedding is linear in f: its leading directions, up to a rotation, follow from it.
+    # The embedding is linear in f: its principal axes follow from it.
     theta = cross.transform(X).astype(np.float64)
     theta -= theta.mean(0)
     coefficients = np.linalg.lstsq(f, theta, rcond=None)[0]
-    directions = np.linalg.svd(coefficients, full_matrices=False)
-    directions = directions[0] * directions[1]
+    directions = coefficients @ np.linalg.svd(theta, full_matrices=False)[2].T
     shares, _ = r2_literally(f, pairs, folds, 0.01, directions)
     np.testing.assert_allclose(cross.predictability_["directions"], shares, atol=1e-5)
     _, whole = r2_literally(f, pairs, folds, 0.01, np.eye(5))
