@@ -786,6 +786,38 @@ def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys
     assert capsys.readouterr().out == printed
 
 
+def test_a_share_and_a_width_are_other_scores_of_the_same_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(FOLDER)
+    order, made = script("random_order"), []
+    monkeypatch.delitem(sys.modules, "blocks")  # which the script imported
+    person = np.repeat(np.arange(10), 4)
+    X = np.random.default_rng(0).normal(size=(40, 16, 1)).astype(np.float32)
+    source = order.blocks.Source(X, np.tile([0, 1], 20), person, person, np.tile(np.arange(4), 10))
+    monkeypatch.setattr(order, "load", lambda name, home: source)
+
+    class Flat:
+        views_ = "adjacent"
+
+        def __init__(self, **settings):
+            made.append(settings)
+
+        def fit(self, X, **known):
+            return self
+
+        def transform(self, X):
+            return X.reshape(len(X), -1)
+
+    monkeypatch.setattr(order, "CrossPredictionTransformer", Flat)
+    arguments = ["--sources", "wesad", "--divisions", "1", "--output", str(tmp_path)]
+    arguments += ["--orders", "true order"]
+    for settings in ([], ["--alpha", "0"], ["--embedding-dim", "16"]):
+        monkeypatch.setattr("sys.argv", ["random_order.py", *arguments, *settings])
+        order.main()
+    usual = {"views": "auto", "nearest": "auto", "random_state": 0}
+    assert made == [usual, usual | {"alpha": 0.0}, usual | {"embedding_dim": 16}]
+    assert len(json.loads((tmp_path / "scores.json").read_text())) == 3
+
+
 def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
     """What is known of the same windows; scores that are there are not computed again."""
     monkeypatch.syspath_prepend(FOLDER)

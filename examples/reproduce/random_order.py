@@ -17,6 +17,10 @@ It also compares windows of which no recording is known, with their nearest wind
 
     python examples/reproduce/random_order.py --orders "no recordings" "no recordings, nearest=0"
 
+and embeddings of fewer columns:
+
+    python examples/reproduce/random_order.py --orders "true order" --embedding-dim 64
+
 People are divided as in `blocks.py`. The gestures of UWave, of which nobody knows who made them,
 are put in random order, twenty to a person, so that both orders are random. Scores that are in the
 output folder are not computed again.
@@ -77,7 +81,7 @@ def load(name, home):
     )
 
 
-def score(part, order, alpha):
+def score(part, order, **settings):
     """Return the accuracy in percent for each amount of labels, and the views that were used."""
     recordings, views, nearest = ORDERS[order]
     train = slice(part.n_train)
@@ -87,7 +91,8 @@ def score(part, order, alpha):
         "shuffled": {"groups": part.person[train], "start": shuffled},
         "unknown": {},
     }
-    cross = CrossPredictionTransformer(alpha, views=views, nearest=nearest, random_state=0)
+    given = {"views": views, "nearest": nearest, "random_state": 0} | settings
+    cross = CrossPredictionTransformer(**given)
     cross.fit(part.X[train], **known[recordings])
     Z = cross.transform(part.X)
     return {labels: part.probed(Z, amount) for labels, amount in blocks.LABELS.items()} | {
@@ -117,13 +122,16 @@ def main():
         "--orders", **several, choices=ORDERS, metavar="NAME", help=", ".join(map(repr, ORDERS))
     )
     parser.add_argument("--alpha", type=float, help="share of the constant part; default: 'auto'")
+    parser.add_argument("--embedding-dim", type=int, help="columns; default: 4,096")
     parser.add_argument("--divisions", type=int, choices=range(1, 6), default=3)
     parser.add_argument("--data-home", type=Path, help="folder of the data sets")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     path = args.output / "scores.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    alpha, kind = ("auto", "") if args.alpha is None else (args.alpha, f", alpha {args.alpha:g}")
+    given = {"alpha": args.alpha, "embedding_dim": args.embedding_dim}
+    settings = {name: value for name, value in given.items() if value is not None}
+    kind = "".join(f", {name.replace('_', ' ')} {value:g}" for name, value in settings.items())
     for name in dict.fromkeys(args.sources or SOURCES):
         source, scores = load(name, args.data_home), {}
         n_divisions = blocks.SOURCES[name].n_divisions if name in blocks.SOURCES else 5
@@ -132,7 +140,7 @@ def main():
             for order in dict.fromkeys(args.orders or ORDERS):
                 key = f"{part.name}, {order}{kind}"
                 if key not in known:
-                    known[key] = score(part, order, alpha)
+                    known[key] = score(part, order, **settings)
                     partial = path.with_name(f"{path.name}.partial")
                     partial.write_text(json.dumps(known, indent=1))
                     partial.replace(path)
