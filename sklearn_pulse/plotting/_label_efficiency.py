@@ -8,14 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._groups import nan_where_masked
-from .._inputs._numbers import of_tensor
 from .._parameters import check_boolean, check_mapping, check_option, is_number
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
 from ._style import (
     CROWDED,
     MARKERS,
     add_legend,
+    as_floats,
     axes_or_new,
     distinct_colors,
     drawing,
@@ -452,7 +451,7 @@ def _check_scores(
     checked = {}
     for name, values in scores.items():
         try:
-            array = np.asarray(nan_where_masked(of_tensor(values)), dtype=float)
+            array = as_floats(values)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"scores[{name!r}] does not hold rows of numbers, all of one length ({error}): pass"

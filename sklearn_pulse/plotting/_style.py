@@ -237,6 +237,36 @@ def _panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
     return np.ravel(made)
 
 
+def as_floats(values: Any) -> NDArray[np.float64]:
+    """Return numbers as an array, NaN where they are masked.
+
+    Parameters
+    ----------
+    values : array-like
+        Given values.
+
+    Returns
+    -------
+    ndarray of float
+        The numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the values are no real numbers.
+
+    Examples
+    --------
+    >>> as_floats([1, 2])
+    array([1., 2.])
+    """
+    values = nan_where_masked(of_tensor(values))
+    kept = np.asarray(values)
+    if kept.dtype.kind not in "fiubO":  # NumPy cuts complex numbers, and makes numbers of dates
+        raise ValueError(f"it holds {kept.dtype}")
+    return np.asarray(values, dtype=float)
+
+
 def check_numbers(name: str, values: Any, n_axes: int, shape: str) -> NDArray[np.float64]:
     """Return numbers to draw as an array.
 
@@ -261,7 +291,7 @@ def check_numbers(name: str, values: Any, n_axes: int, shape: str) -> NDArray[np
     TypeError
         If the values are no array, such as None, one number or a mapping.
     ValueError
-        If the values are no numbers, or have another number of axes.
+        If the values are no real numbers, or have another number of axes.
 
     Examples
     --------
@@ -269,7 +299,7 @@ def check_numbers(name: str, values: Any, n_axes: int, shape: str) -> NDArray[np
     array([1., 2.])
     """
     try:
-        array = np.asarray(nan_where_masked(of_tensor(values)), dtype=float)
+        array = as_floats(values)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} does not hold numbers ({error}): pass an array of numbers of shape {shape}."
