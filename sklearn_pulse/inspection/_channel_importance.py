@@ -52,7 +52,8 @@ def channel_importance(
         another channel of the window. For a model of sktime, pass one of its panels, an array
         (n_samples, n_channels, n_timesteps) or a frame, with series of one length.
     y : array-like of shape (n_samples,) or None
-        Labels, or None for a scorer that needs none.
+        Labels, or None for a scorer that needs none. Leave out samples without a label: most
+        scorers take -1 for a class.
     scoring : str, callable or None, default=None
         Scorer, as in scikit-learn; higher is better. None takes the `score` of the model.
     n_repeats : int, default=5
