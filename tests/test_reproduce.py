@@ -636,6 +636,7 @@ def test_choices_are_scored_by_rare_classes_too():
     [
         ("ecg-each-0", 40, 30, (640, 2), 4),
         pytest.param("ecg-sinus-2", 20, 50, (640, 2), 4, marks=pytest.mark.slow),
+        ("ecg-each-1-lead-1", 40, 30, (640, 1), 4),
         ("sleep-1", 16, 60, (500, 2), 5),
     ],
 )

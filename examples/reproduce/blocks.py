@@ -109,12 +109,12 @@ def chaotic(system):
     )
 
 
-def first_variable(system):
-    """Return a function that makes these windows with a single channel, the first variable."""
+def one_channel(load, number=0):
+    """Return a function that loads windows and leaves one of their channels."""
 
     def make(home):
-        data = chaotic(system)(home)
-        return Bunch(**(data | {"X": data.X[..., :1]}))
+        data = load(home)
+        return Bunch(**(data | {"X": data.X[..., number : number + 1]}))
 
     return make
 
@@ -182,27 +182,35 @@ class Origin(NamedTuple):
     n_divisions: int = N_DIVISIONS
 
 
-SOURCES = {
-    "wesad": Origin(fetch_wesad),
-    "har": Origin(fetch_har),
-    "har-length": Origin(length_of_acceleration),
+HEARTS = {
     "mitbih": Origin(fetch_mitbih_af),
-    "exercises": Origin(exercises),
-    "bonn": Origin(bonn),
-    "lorenz": Origin(chaotic("lorenz"), 1),
-    "thomas": Origin(chaotic("thomas"), 1),
-    "hindmarsh-rose": Origin(chaotic("hindmarsh_rose"), 1),
-    "thomas-x": Origin(first_variable("thomas"), 1),
-    "hindmarsh-rose-x": Origin(first_variable("hindmarsh_rose"), 1),
     **{
         f"ecg-{kind}-{seed}": Origin(simulated("ecg", seed, mostly_sinus=kind == "sinus"), 3)
         for kind in ("each", "sinus")
         for seed in range(3)
     },
+}
+SOURCES = {
+    "wesad": Origin(fetch_wesad),
+    "har": Origin(fetch_har),
+    "har-length": Origin(length_of_acceleration),
+    "exercises": Origin(exercises),
+    "bonn": Origin(bonn),
+    "lorenz": Origin(chaotic("lorenz"), 1),
+    "thomas": Origin(chaotic("thomas"), 1),
+    "hindmarsh-rose": Origin(chaotic("hindmarsh_rose"), 1),
+    "thomas-x": Origin(one_channel(chaotic("thomas")), 1),
+    "hindmarsh-rose-x": Origin(one_channel(chaotic("hindmarsh_rose")), 1),
+    **HEARTS,
+    **{
+        f"{name}-lead-{number}": Origin(one_channel(heart.load, number), heart.n_divisions)
+        for name, heart in HEARTS.items()
+        for number in range(2)
+    },
     **{f"sleep-{seed}": Origin(simulated("sleep", seed), 3) for seed in range(2)},
     **{name: Origin(question(name)) for name in ("conditions", "transitions", "beats")},
 }
-OF_HEARTS = "mitbih", "ecg"  # names of sources whose rhythm lasts
+OF_HEARTS = tuple(HEARTS)  # how the names of sources begin whose rhythm lasts
 SEVERAL_STATES = 0.5  # kappa of the envelopes above which the transformer adds them
 
 
