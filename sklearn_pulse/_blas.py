@@ -30,7 +30,7 @@ def blas_threads(number: int) -> Iterator[None]:
         if not _limits:
             libraries = _libraries(len(sys.modules))
             _before[:] = [(library, library.num_threads) for library in libraries]
-        _limits[limit] = threading.get_ident(), number
+        _limits[limit] = threading.get_ident(), int(number)  # C takes no integer of numpy
         _set()
     try:
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ from ._parameters import (
     check_threads,
     check_verbose,
     is_auto,
-    plain,
 )
 from ._persistence import stored_array, tensor_of
 from ._seeds import draw_seed
@@ -399,7 +397,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     ) -> CrossPredictionTransformer:
         """Fit, where `run` computes the sums over pieces of the windows, here or elsewhere."""
         self._check_params()
-        with unchanged_on_failure(self), self._threads(), overflow_is_found():
+        with unchanged_on_failure(self), limited_threads(self.num_threads), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
@@ -489,7 +487,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             rho=float(self.rho),
             seed=self._seed,
             device=self.device,
-            num_threads=plain(self.num_threads),
+            num_threads=self.num_threads,
             verbose=int(self.verbose),
             bag_pooling=self.bag_pooling,
             input_layout=self.input_layout,
@@ -507,10 +505,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             embedding_dim=int(self.embedding_dim),
             seed=self._seed,
         )
-
-    def _threads(self) -> AbstractContextManager[None]:
-        """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
-        return limited_threads(plain(self.num_threads))
 
     def _weights(self) -> dict[str, Tensor]:
         seed = np.array(self._seed, dtype=np.int64)
@@ -561,7 +555,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
         def compute(block: Block) -> NDArray[np.float32]:
             features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
-            with self._threads():
+            with limited_threads(self.num_threads):
                 for first in range(0, len(features), CHUNK):
                     part = slice(first, first + CHUNK)
                     seen = None if block.observed is None else block.observed[part]

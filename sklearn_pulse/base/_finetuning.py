@@ -15,7 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import as_path, check_integer, check_option, check_real, default_of, plain
+from .._parameters import as_path, check_integer, check_option, check_real, default_of
 from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from .._threads import limited_threads
@@ -180,7 +180,7 @@ class FineTuner(LabeledEmbedder):
 
     def _threads(self) -> AbstractContextManager[None]:
         """Compute on `num_threads` threads, in torch and in the linear algebra of numpy."""
-        return limited_threads(plain(self.num_threads))
+        return limited_threads(self.num_threads)
 
     def _held(self) -> dict[str, Any]:
         return {} if self._pretrained is None else {"pretrained": self._pretrained}
