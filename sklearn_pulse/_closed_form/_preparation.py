@@ -51,6 +51,7 @@ from ._types import Index, Matrix
 from ._views import Halves
 
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
+_FLOORS = {"minirocket": 0.05}  # of standard deviations in a block; 0 in the others
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 
 
@@ -198,9 +199,8 @@ class Preparation:
             targets.append(Target(variance, shared, variance))
             predictors.append(of_both)
         n_pairs = n if parts else 0
-        numbers = np.arange(
-            n
-        )  # the order says nothing, and unknown recordings may be of one window
+        # The order says nothing, and unknown recordings may be of one window.
+        numbers = np.arange(n)
         places = Places(alone, index, numbers if paired is None else recording, numbers)
         predicted = self._predicted(stack, predictors)
         return Prepared(stack, targets, *predicted, constant, n_pairs, places)
@@ -216,25 +216,22 @@ class Preparation:
         reading: Any = {"bag_pooling": self.bag_pooling, "input_layout": self.input_layout}
         convolutions = {**reading, "device": self.device, "random_state": self.seed}
         further = max(N_KERNELS, self.num_kernels // 8)
-        blocks: list[tuple[BaseFeatureTransformer, float]] = [
-            (StatisticsTransformer(**reading), 0.0),
-            (AutocorrelationTransformer(**reading), 0.0),
-            (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
-            (
-                RandomConvolutionTransformer(
-                    further, poolings=POOLINGS, difference=True, **convolutions
-                ),
-                0.0,
+        blocks: dict[str, BaseFeatureTransformer] = {
+            "statistics": StatisticsTransformer(**reading),
+            "autocorrelation": AutocorrelationTransformer(**reading),
+            "minirocket": RandomConvolutionTransformer(self.num_kernels, **convolutions),
+            "multirocket": RandomConvolutionTransformer(
+                further, poolings=POOLINGS, difference=True, **convolutions
             ),
-            (IntervalQuantileTransformer(_QUANTILE_DEPTH, **reading), 0.0),
-            (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
-            (RhythmTransformer(**reading), 0.0),
-            (CovarianceTransformer(**reading), 0.0),
-            (EnvelopeCovarianceTransformer(**reading), 0.0),
-        ]
+            "quantiles": IntervalQuantileTransformer(_QUANTILE_DEPTH, **reading),
+            "hydra": HydraTransformer(_groups_of(self.num_kernels), **convolutions),
+            "rhythm": RhythmTransformer(**reading),
+            "covariance": CovarianceTransformer(**reading),
+            "envelopes": EnvelopeCovarianceTransformer(**reading),
+        }
         stacked = [
-            StackedBlock(name, *block, float(share), is_apart=name in APART)
-            for name, block, share in zip(BLOCKS, blocks, self.block_weights, strict=True)
+            StackedBlock(name, blocks[name], _FLOORS.get(name, 0.0), float(share), name in APART)
+            for name, share in zip(BLOCKS, self.block_weights, strict=True)
             if share > 0
         ]
         return FeatureStack(stacked, n_components or self.n_components, self.device)
