@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._persistence import PretrainedMixin, check_params_unchanged, encode
+from .._persistence._files import read_config
 from .._warnings import warn_user
 from ._layers import dense
 from ._steps import (
@@ -33,9 +35,8 @@ class Writer:
 
     Parameters
     ----------
-    save : callable
-        Function of (transformer, name) that saves a transformer in a folder of the chain, and
-        returns the checksum of its configuration.
+    folder : Path
+        Folder of the chain, in which each transformer gets a folder of its own.
 
     Attributes
     ----------
@@ -45,8 +46,8 @@ class Writer:
         Parameters that a file cannot hold.
     """
 
-    def __init__(self, save: Callable[[Any, str], str]) -> None:
-        self.save = save
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.tensors: dict[str, Tensor] = {}
         self.dropped: list[str] = []
         self._n_folders = self._n_steps = 0
@@ -74,10 +75,11 @@ class Writer:
         if step is None or isinstance(step, str):
             return "passthrough"
         if isinstance(step, PretrainedMixin):
-            folder = f"step{self._n_folders}"
+            folder = self.folder / f"step{self._n_folders}"
             self._n_folders += 1
-            checksum = self.save(step, folder)
-            return {"folder": folder, "checksum": checksum, **_output(step)}
+            step.save_pretrained(folder)
+            checksum = read_config(folder)["checksum"]
+            return {"folder": folder.name, "checksum": checksum, **_output(step)}
         name = name_of(step)
         if name is None:
             refuse_search(step)

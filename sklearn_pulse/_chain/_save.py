@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +14,6 @@ from .._persistence._files import (
     check_replaceable,
     header,
     new_folder,
-    read_config,
     undisturbed,
     write_model,
 )
@@ -98,7 +96,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     undisturbed(folder, lambda: check_replaceable(folder))
     with new_folder(folder) as partial:
-        writer = Writer(lambda step, name: _saved(step, partial / name))
+        writer = Writer(partial)
         config = header(model) | {"chain": writer.node(model)}
         write_model(partial, config, writer.tensors, chain_card(config))
         check_reads_back(model, lambda path: load_pretrained(path, device="cpu"), partial, folder)
@@ -145,9 +143,3 @@ def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str
     'https://huggingface.co/my-lab/wrist-rhythm/commit/...'
     """
     return upload(lambda folder: save_pretrained(model, folder), repo_id, private)
-
-
-def _saved(step: Any, folder: Path) -> str:
-    """Save a transformer; return the checksum of its configuration."""
-    step.save_pretrained(folder)
-    return str(read_config(folder)["checksum"])
