@@ -13,7 +13,7 @@ from skorch.callbacks import Callback, EpochTimer, PrintLog, ProgressBar
 from torch import Tensor
 
 from ._identity import fingerprint, snapshot
-from ._plain import Decoder, Encoder
+from ._plain import Decoder, Encoder, class_defines
 from ._processes import StopTogether
 from ._progress import ReportEpochs
 
@@ -241,8 +241,7 @@ class CallbackStates:
         callback = self._callbacks[name]
         if (name, attribute) in self._watched or attribute in _library_parameters(callback):
             raise TypeError("no training changes it")
-        defined = getattr(type(callback), attribute, None)
-        if attribute.startswith("__") or callable(defined) or isinstance(defined, property):
+        if class_defines(callback, attribute):
             raise TypeError("the class defines it")
 
     def _check_same(self, name: str, attribute: str, value: Any) -> None:

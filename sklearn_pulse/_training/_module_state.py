@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from ._plain import Decoder, Encoder
+from ._plain import Decoder, Encoder, class_defines
 
 _LIBRARIES = ("torch", "sklearn_pulse")
 # What every module has, and what the training sets in an objective.
@@ -47,7 +47,7 @@ def decoded_attributes(module: nn.Module, decoder: Decoder, stored: Any) -> Attr
         if name not in parts or not _is_users(parts[name]):
             raise ValueError(f"no module {name!r} keeps attributes")
         for attribute in attributes:
-            if _is_defined(parts[name], attribute):
+            if _is_taken(parts[name], attribute):
                 raise ValueError(f"the module {name!r} has no attribute {attribute!r} to be set")
     return {
         name: {attribute: decoder.decode(value) for attribute, value in attributes.items()}
@@ -65,7 +65,7 @@ def restore_attributes(module: nn.Module, attributes: Mapping[str, Mapping[str, 
 def _attributes(part: nn.Module) -> Iterator[tuple[str, Any]]:
     """Yield what a module of a user's class keeps, and no state of it holds."""
     if _is_users(part):
-        yield from ((n, v) for n, v in vars(part).items() if not _is_defined(part, n))
+        yield from ((n, v) for n, v in vars(part).items() if not _is_taken(part, n))
         yield from ((n, part._buffers[n]) for n in part._non_persistent_buffers_set)
 
 
@@ -73,8 +73,6 @@ def _is_users(part: nn.Module) -> bool:
     return type(part).__module__.partition(".")[0] not in _LIBRARIES
 
 
-def _is_defined(part: nn.Module, attribute: str) -> bool:
+def _is_taken(part: nn.Module, attribute: str) -> bool:
     """Return whether an attribute belongs to the class, or to every module."""
-    defined = getattr(type(part), attribute, None)
-    is_code = callable(defined) or isinstance(defined, property)
-    return attribute in _SET_BY_OTHERS or attribute.startswith("__") or is_code
+    return attribute in _SET_BY_OTHERS or class_defines(part, attribute)

@@ -198,6 +198,12 @@ class Decoder:
         return "cpu" if kind == "cpu" else self._device
 
 
+def class_defines(holder: Any, attribute: str) -> bool:
+    """Whether the class of an object defines an attribute as code, which no file may replace."""
+    defined = getattr(type(holder), attribute, None)
+    return attribute.startswith("__") or callable(defined) or isinstance(defined, property)
+
+
 def _dtype(name: str) -> np.dtype[Any]:
     """Return the type of plain numbers or characters of this name."""
     dtype = np.dtype(name)
