@@ -258,18 +258,6 @@ def check_boolean(name: str, value: Any) -> bool:
 def check_verbose(verbose: Any) -> None:
     """Raise unless `verbose` is a boolean or an integer from 0 on.
 
-    Parameters
-    ----------
-    verbose : Any
-        Value of the parameter.
-
-    Raises
-    ------
-    TypeError
-        If `verbose` is neither.
-    ValueError
-        If `verbose` is negative.
-
     Examples
     --------
     >>> check_verbose(True)
@@ -284,18 +272,6 @@ def check_verbose(verbose: Any) -> None:
 
 def check_distributed(value: Any) -> None:
     """Raise unless `value` is an option of the parameter `distributed`.
-
-    Parameters
-    ----------
-    value : Any
-        Value of the parameter.
-
-    Raises
-    ------
-    TypeError
-        If `value` is neither a boolean nor a string.
-    ValueError
-        If `value` is another string than "auto".
 
     Examples
     --------
@@ -442,20 +418,6 @@ def check_seed(name: str, value: Any) -> None:
 def check_threads(number: Any, *, optional: bool = True) -> None:
     """Raise unless `number` is a number of threads that a process can start, or None if `optional`.
 
-    Parameters
-    ----------
-    number : Any
-        Value of the parameter `num_threads`.
-    optional : bool, default=True
-        Whether None is allowed, which leaves the present number alone.
-
-    Raises
-    ------
-    TypeError
-        If `number` is not an integer.
-    ValueError
-        If `number` is below 1 or above 1024.
-
     Examples
     --------
     >>> check_threads(100_000)
@@ -586,20 +548,7 @@ def check_spelled_out(cls: type) -> None:
 
 
 def check_label(name: str, value: Any) -> None:
-    """Raise a TypeError unless `value` can be a label: an integer, text or None.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : Any
-        Value of the parameter.
-
-    Raises
-    ------
-    TypeError
-        If `value` is of another type.
-    """
+    """Raise a TypeError unless `value` can be a label: an integer, text or None."""
     if value is not None and not isinstance(value, str) and not is_number(value, Integral):
         raise TypeError(_message(name, "an integer, text or None", value, "", -1))
 

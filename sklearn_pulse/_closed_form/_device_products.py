@@ -57,20 +57,7 @@ class FixedShapeProduct:
 
 
 def held(array: NDArray[np.float32], device: torch.device) -> Any:
-    """Return an array for `product`: itself on a CPU, where NumPy multiplies, else a tensor.
-
-    Parameters
-    ----------
-    array : ndarray of float32
-        The array.
-    device : torch.device
-        Device of the products.
-
-    Returns
-    -------
-    ndarray or Tensor
-        The array, or its copy on the device.
-    """
+    """Return an array for `product`: itself on a CPU, where NumPy multiplies, else a tensor."""
     return array if device.type == "cpu" else tensor_of(array).to(device)
 
 

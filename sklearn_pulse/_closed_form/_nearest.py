@@ -92,19 +92,7 @@ def nearness(states: Matrix, recording: Index) -> csr_array:
 
 
 def moment_of_nearest(rows: Matrix, weights: csr_array) -> Matrix:
-    """Return the weighted mean of ``f_i f_j'`` over pairs of windows, zero where there is none.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, r)
-        Features f of the windows.
-    weights : sparse array of shape (n, n)
-        Weight of each pair.
-
-    Returns
-    -------
-    ndarray of shape (r, r)
-        The mean, which is symmetric.
+    """Return the weighted mean of ``f_i f_j'`` over pairs of rows (n, r), zero where there is none.
 
     Examples
     --------

@@ -166,16 +166,7 @@ def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.in
 def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Find the windows that follow the window before at about the usual time.
 
-    Parameters
-    ----------
-    gap : ndarray of float of shape (n,)
-        Time since the window before, of `Ordered`.
-
-    Returns
-    -------
-    ndarray of bool of shape (n,)
-        Whether a window is later than the window before, and at most one and a half times as far
-        away as is usual.
+    `gap`, which is that of `Ordered`, is positive and at most one and a half usual times there.
     """
     return (gap > 0) & (gap <= 1.5)
 

@@ -29,22 +29,7 @@ Run = Callable[[Callable[..., Any], Sequence[Any], Sequence[tuple[Any, ...]]], R
 def in_turn(
     function: Callable[..., Sums], shared: Sequence[Any], calls: Sequence[tuple[Any, ...]]
 ) -> Results:
-    """Call a function in this process, each time with the shared arguments first.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    shared : sequence
-        First arguments of every call.
-    calls : sequence of tuple
-        Further arguments of each call.
-
-    Yields
-    ------
-    Any
-        The results in order.
-    """
+    """Call a function in this process, each time with the shared arguments first."""
     for call in calls:
         yield function(*shared, *call)
 
@@ -53,16 +38,6 @@ def pieces_of(n: int) -> list[slice]:
     """Divide the numbers 0 to n - 1 into pieces that depend on n alone.
 
     Sums over the pieces, added in order, have the same bits whoever computes them.
-
-    Parameters
-    ----------
-    n : int
-        Number of windows.
-
-    Returns
-    -------
-    list of slice
-        The pieces in order.
 
     Examples
     --------

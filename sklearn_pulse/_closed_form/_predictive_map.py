@@ -53,19 +53,9 @@ def held_out_prediction(
 
 
 def share_explained(directions: Matrix, explained: Matrix, total: Matrix) -> Matrix:
-    """Return the share of the variance of directions that is predicted (R2).
+    """Return the share of the variance of directions (r, k) that is predicted (R2).
 
-    Parameters
-    ----------
-    directions : ndarray of shape (r, k)
-        The directions.
-    explained, total : ndarray of shape (r, r)
-        Second moments, as :func:`held_out_prediction` returns them.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        The share of each direction; NaN where nothing varies.
+    The second moments are those of :func:`held_out_prediction`. NaN stands where nothing varies.
     """
     above, below = (np.sum(directions * (m @ directions), axis=0) for m in (explained, total))
     return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)

@@ -11,40 +11,17 @@ Directions = TypeVar("Directions", bound=NDArray[Any])
 
 
 def reference(n_columns: int) -> NDArray[np.float64]:
-    """Draw the vector that signs are decided by; the same vector at each call.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of entries.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
-        Normal draws.
-    """
+    """Draw the vector that signs are decided by; the same vector at each call."""
     return np.random.RandomState(0).normal(size=n_columns)
 
 
 def oriented(directions: Directions, reference: NDArray[np.float64]) -> Directions:
-    """Turn directions, so that their product with a reference is not negative.
+    """Turn directions (n, k), so that their products with a reference (n,) are not negative.
 
     Eigenvectors of the same matrix come out with other signs on another number of threads, or
     after the last bit of an entry has changed. The largest entry or the sum of the cubes would not
     decide: two entries of equal size and opposite sign are common, for example where two channels
     differ. A random reference has no such ties, whatever the data.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (n, k)
-        Directions in columns.
-    reference : ndarray of shape (n,)
-        Vector that they are compared with.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        The directions or their opposites.
 
     Examples
     --------

@@ -89,21 +89,7 @@ def collect(
 def pooled(windows: CheckedWindows, rows: Rows, usable: NDArray[np.bool_], pooling: str) -> Rows:
     """Return one row per sample: the row of its window, or the pooled rows of a bag's windows.
 
-    Parameters
-    ----------
-    windows : CheckedWindows
-        The windows that the rows were computed from.
-    rows : ndarray of shape (n_windows, n_features)
-        One row per window.
-    usable : ndarray of bool of shape (n_windows,)
-        The windows that count.
-    pooling : {"mean", "max"}
-        How the rows of a bag are pooled.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-        One row per sample.
+    The arguments are those of :func:`pool_bags`.
 
     Examples
     --------

@@ -14,13 +14,7 @@ _NO_VARIATION = 1e-11  # a smaller share of the values is rounding of earlier st
 
 
 def warn_of_lost_variation(windows: CheckedWindows) -> None:
-    """Warn of channels whose variation within windows is lost in float32.
-
-    Parameters
-    ----------
-    windows : CheckedWindows
-        Checked input.
-    """
+    """Warn of channels whose variation within windows is lost in float32."""
     lost = lost_variation(windows)
     if lost is not None:
         warn_user(lost)

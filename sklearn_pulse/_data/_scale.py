@@ -51,18 +51,7 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
 
 
 def channel_scales(windows: CheckedWindows) -> NDArray[np.float64]:
-    """Return the standard deviation of each channel over all windows.
-
-    Parameters
-    ----------
-    windows : CheckedWindows
-        Checked input. Missing steps do not count.
-
-    Returns
-    -------
-    ndarray of float64, of shape (n_channels,)
-        The standard deviations; 1 for a channel that is constant.
-    """
+    """Return the standard deviation of each channel over all observed steps; 1 for a constant."""
     moments = _moments_of((block for _, block in windows.blocks()), windows.n_channels)
     return np.where(_varies(moments), moments.spread, 1.0)
 

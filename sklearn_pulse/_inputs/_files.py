@@ -161,19 +161,7 @@ class RecordingFile:
 def recording_name(values: str, number: int, recording: Any) -> str:
     """Return the name of a recording of a list, for messages.
 
-    Parameters
-    ----------
-    values : str
-        Name of the list.
-    number : int
-        Place of the recording in the list.
-    recording : Any
-        The recording.
-
-    Returns
-    -------
-    str
-        The name, with the path of a file, since nobody counts the files of a folder.
+    It holds the path of a file, since nobody counts the files of a folder.
 
     Examples
     --------

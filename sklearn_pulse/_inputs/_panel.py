@@ -85,22 +85,7 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
 def read_frames(frames: list[Any], name: str) -> Panel:
     """Read a list of frames, one per recording (sktime's "df-list").
 
-    Parameters
-    ----------
-    frames : list of DataFrame of shape (n_timesteps, n_channels)
-        The recordings; frames of polars have no time index.
-    name : str
-        Name of the list in error messages.
-
-    Returns
-    -------
-    Panel
-        The recordings, without labels of instances.
-
-    Raises
-    ------
-    ValueError
-        If the frames name their channels differently, or a time index is irregular.
+    Errors, which are those of :func:`check_frames`, call the list by `name`.
     """
     check_frames(frames, name)
     return Panel([table_values(frame) for frame in frames], None, column_names(frames[0]))

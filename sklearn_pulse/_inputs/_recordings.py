@@ -56,24 +56,10 @@ def _layout(recording: Any, input_layout: str) -> str:
 
 
 def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> NDArray[Any]:
-    """Return a recording of a list as an array of shape (n_timesteps, n_channels).
+    """Return a recording of a list as a view of shape (n_timesteps, n_channels).
 
-    `input_layout` is the layout of arrays. A frame always has a row per time step and a column per
-    channel, and a 1-D recording has one channel.
-
-    Parameters
-    ----------
-    recording : ndarray of one or two axes
-        The values of the recording.
-    source : Any
-        The recording as the user passed it.
-    input_layout : {"ntc", "nct"}
-        Order of the last two axes.
-
-    Returns
-    -------
-    ndarray of shape (n_timesteps, n_channels)
-        A view of the recording.
+    `input_layout` is the layout of arrays. A frame, which `source` may be, always has a row per
+    time step and a column per channel, and a 1-D recording has one channel.
     """
     if recording.ndim == 1:
         return recording[:, np.newaxis]

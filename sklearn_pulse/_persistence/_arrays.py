@@ -16,16 +16,6 @@ def tensor_of(array: NDArray[Any]) -> Tensor:
 
     joblib passes the arrays of a fitted estimator to a process as memory maps that may not be
     written, of which PyTorch warns.
-
-    Parameters
-    ----------
-    array : ndarray
-        The array.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
     """
     return torch.from_numpy(np.require(array, requirements="W"))
 

@@ -61,16 +61,6 @@ def progress(n_cells: int) -> Iterator[Callable[[Outcome], None]]:
 def in_words(cell: Cell) -> str:
     """Return a cell in words, with the names that the user gave to data sets and estimators.
 
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-
-    Returns
-    -------
-    str
-        The words.
-
     Examples
     --------
     >>> from sklearn_pulse.benchmark import Cell

@@ -23,18 +23,7 @@ _TRANSFER_METRICS = {"accuracy": "ACC", "auroc": "AUROC"}
 
 @cache
 def table(name: str) -> tuple[dict[str, str], ...]:
-    """Return the rows of one table.
-
-    Parameters
-    ----------
-    name : str
-        File name without ".csv".
-
-    Returns
-    -------
-    tuple of dict
-        One dictionary per row, whose values are text.
-    """
+    """Return the rows of one table, ``<name>.csv``, as dictionaries of text."""
     path = resources.files(__package__) / "paper_tables" / f"{name}.csv"
     with path.open(encoding="utf-8") as file:
         return tuple(csv.DictReader(file))

@@ -310,17 +310,7 @@ PROTOCOLS = {
 
 
 def dataset_names(protocols: Iterable[str]) -> list[str]:
-    """Return the names of the data sets of some protocols.
-
-    Parameters
-    ----------
-    protocols : iterable of str
-        Names of protocols.
-
-    Returns
-    -------
-    list of str
-        Each name once.
+    """Return the names of the data sets of some protocols, each once.
 
     Examples
     --------
@@ -331,17 +321,7 @@ def dataset_names(protocols: Iterable[str]) -> list[str]:
 
 
 def method_names(protocols: Iterable[str]) -> list[str]:
-    """Return the names of the methods of some protocols.
-
-    Parameters
-    ----------
-    protocols : iterable of str
-        Names of protocols.
-
-    Returns
-    -------
-    list of str
-        Each name once.
+    """Return the names of the methods of some protocols, each once.
 
     Examples
     --------

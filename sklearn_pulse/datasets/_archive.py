@@ -70,16 +70,6 @@ def extract(archive: Path, folder: Path, members: str | None = None) -> None:
 def is_damage(error: Exception) -> bool:
     """Return whether an error of zipfile shows a damaged archive, rather than a failing disk.
 
-    Parameters
-    ----------
-    error : Exception
-        The error.
-
-    Returns
-    -------
-    bool
-        True for a damaged archive.
-
     Examples
     --------
     >>> is_damage(zipfile.BadZipFile()), is_damage(PermissionError(13, "Permission denied"))

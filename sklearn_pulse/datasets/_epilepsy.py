@@ -279,33 +279,14 @@ def read_segments(folder: Path) -> Segments:
 
 
 def cut_windows(signals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cut each segment into 23 windows of 178 steps.
-
-    Parameters
-    ----------
-    signals : ndarray of shape (n_segments, 4097)
-        The segments. The last three steps of each are not used.
-
-    Returns
-    -------
-    windows : ndarray of shape (n_segments * 23, 178)
-        The windows, segment by segment, in order of time.
-    """
+    """Cut each segment into 23 windows of 178 steps, in order of time, but for its last 3 steps."""
     return signals[:, : N_WINDOWS * WINDOW_LENGTH].reshape(-1, WINDOW_LENGTH)
 
 
 def scale_time_steps(windows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale each time step to [0, 1] by its minimum and maximum over all windows.
 
-    Parameters
-    ----------
-    windows : ndarray of shape (n_windows, n_timesteps)
-        The windows.
-
-    Returns
-    -------
-    scaled : ndarray of shape (n_windows, n_timesteps)
-        The scaled windows. A time step with the same value in all windows becomes 0.
+    A time step with the same value in all windows becomes 0.
 
     Examples
     --------

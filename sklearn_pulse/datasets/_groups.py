@@ -15,21 +15,9 @@ _GROUPS = ("subject", "recording")
 def window_groups(
     group: str, recording: NDArray[np.integer[Any]], subject: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return the group of each window: its subject, or its recording.
+    """Return the group of each window: its subject, or the index of its recording.
 
-    Parameters
-    ----------
-    group : {"subject", "recording"}
-        Meaning of a group.
-    recording : ndarray of int of shape (n_windows,)
-        Index of each window's recording.
-    subject : ndarray of shape (n_recordings,)
-        Subject of each recording.
-
-    Returns
-    -------
-    groups : ndarray of shape (n_windows,)
-        Subject, or index of the recording, of each window.
+    `subject` holds the subject of each recording.
 
     Examples
     --------

@@ -54,18 +54,7 @@ def denoise(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np
 
 
 def bandpass(signal: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Filter with a causal Butterworth band-pass of order 2, 0.5 to 10 Hz, from rest.
-
-    Parameters
-    ----------
-    signal : ndarray of shape (n_timesteps,)
-        Recording at 64 Hz.
-
-    Returns
-    -------
-    filtered : ndarray of shape (n_timesteps,)
-        The filtered recording.
-    """
+    """Filter with a causal Butterworth band-pass of order 2, 0.5 to 10 Hz, from rest."""
     b, a = butter(2, [f / (SAMPLING_RATE / 2) for f in _PASS_BAND], btype="bandpass")
     return lfilter(b, a, signal)
 
@@ -189,18 +178,8 @@ def brick_wall(
 def smooth(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np.float64]:
     """Return the three-point moving average, which is the same forwards and backwards.
 
-    Parameters
-    ----------
-    signal : ndarray of shape (n_timesteps,)
-        The recording.
-    aligned : bool, default=False
-        Whether to repeat the first and the last step before averaging, so that the output is as
-        long as the input. Otherwise the output is two steps shorter.
-
-    Returns
-    -------
-    smoothed : ndarray of shape (n_timesteps - 2,) or (n_timesteps,)
-        The means. Unless `aligned`, step k is centred on step k + 1 of the input.
+    It is two steps shorter than the signal, so that step k is centred on step k + 1 of the
+    signal. If it is `aligned`, the first and the last step are repeated before averaging.
     """
     if aligned:
         signal = np.pad(signal, 1, mode="edge")

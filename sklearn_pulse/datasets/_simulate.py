@@ -143,21 +143,11 @@ def sampling_rate(system: System) -> float:
 
 
 def amplitude(clean: NDArray[Any]) -> float:
-    """Return the amplitude of a set of noise-free trials.
+    """Return the amplitude of noise-free trials, shape (n_trials, n_timesteps, n_dims).
 
     The amplitude is the square root of the mean over trials and time of the Euclidean norm of the
     *squared* deviations from the per-component mean. The paper says root mean square, but the
     published code computes this amplitude.
-
-    Parameters
-    ----------
-    clean : ndarray of shape (n_trials, n_timesteps, n_dims)
-        Trials without noise.
-
-    Returns
-    -------
-    s : float
-        The amplitude.
 
     Examples
     --------

@@ -94,18 +94,6 @@ def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
     """Give axes to draw on, as :func:`axes_or_new`; close a new figure if drawing fails.
 
     Keywords of the caller may not suit the artist, and an empty figure would stay open then.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes or None
-        Axes to draw on, or None.
-    n_beside : int, default=0
-        Number of entries of a legend beside the axes.
-
-    Yields
-    ------
-    matplotlib.axes.Axes
-        `ax`, or the axes of a new figure.
     """
     axes = axes_or_new(ax, n_beside)
     with _closed_on_error(axes.figure, ax is None):
@@ -114,32 +102,10 @@ def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
 
 @contextmanager
 def drawing_panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> Iterator[NDArray[Any]]:
-    """Give the axes of several panels; close a new figure if drawing fails.
+    """Give the axes of several panels, row by row; close a new figure if drawing fails.
 
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes, array-like of Axes or None
-        Axes to draw on, one per panel, or None.
-    n_rows : int
-        Number of rows of a new figure. Panels below each other share the axis of time.
-    n_columns : int
-        Number of columns of a new figure.
-    unit : str
-        What the panels are called in the error message.
-
-    Yields
-    ------
-    ndarray of matplotlib.axes.Axes, of shape (n_rows * n_columns,)
-        The axes, row by row.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `axes` holds something else.
-    ValueError
-        If the number of axes is not that of the panels.
+    `unit` is what the panels are called in an error. On a new figure, panels below each other share
+    the axis of time.
     """
     panels = _panels(axes, n_rows, n_columns, unit)
     with _closed_on_error(panels[0].figure, axes is None):
@@ -414,15 +380,7 @@ def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
 def distinct_markers(n_markers: int) -> list[str]:
     """Return markers for groups of points: dots where colours suffice to tell groups apart.
 
-    Parameters
-    ----------
-    n_markers : int
-        Number of markers.
-
-    Returns
-    -------
-    list of str
-        Markers of matplotlib; more than ten repeat, so that neighbours differ.
+    More than ten repeat, so that neighbours differ.
     """
     kinds = "o" if n_markers <= len(_COLORS) else MARKERS
     return [kinds[i % len(kinds)] for i in range(n_markers)]
@@ -460,18 +418,7 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
 
 
 def is_color(value: Any) -> bool:
-    """Return whether matplotlib reads a value as one colour, such as three numbers.
-
-    Parameters
-    ----------
-    value : Any
-        Value of a keyword.
-
-    Returns
-    -------
-    bool
-        True for one colour.
-    """
+    """Return whether matplotlib reads a value as one colour, such as three numbers."""
     with _needs_matplotlib():
         from matplotlib.colors import is_color_like
     return bool(is_color_like(value))
@@ -480,16 +427,7 @@ def is_color(value: Any) -> bool:
 def legend_entry(name: Any) -> str:
     """Return a name as a label that matplotlib shows in a legend.
 
-    Parameters
-    ----------
-    name : object
-        Name of a class, a method or an estimator.
-
-    Returns
-    -------
-    str
-        The name, behind a space if it is empty or begins with "_", since matplotlib leaves such
-        labels out.
+    A space comes before an empty name, and one that begins with "_", which matplotlib leaves out.
 
     Examples
     --------

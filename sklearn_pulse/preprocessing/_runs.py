@@ -11,17 +11,7 @@ _PIECE_VALUES = 2**20  # values of channels that are yielded together
 
 
 def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """Yield first step and end of each run of steps that are not NaN.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n_timesteps,)
-        One channel of one window.
-
-    Yields
-    ------
-    tuple of two ints
-        First step of the run, and the step after its last.
+    """Yield the first step of each run of steps that are not NaN, and the step after its last.
 
     Examples
     --------

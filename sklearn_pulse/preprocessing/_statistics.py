@@ -55,15 +55,7 @@ def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statist
 def of_windows(x: NDArray[np.float64]) -> Statistics:
     """Return mean and population standard deviation of each channel of each window.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n, n_channels, n_timesteps)
-        Windows, NaN where missing.
-
-    Returns
-    -------
-    Statistics
-        Arrays of shape (n, n_channels).
+    `x` has the shape (n, n_channels, n_timesteps), and is NaN where a value is missing.
     """
     return _statistics(Moments.of(x))
 
@@ -103,20 +95,7 @@ def from_quartiles(
     median: NDArray[np.float64],
     third: NDArray[np.float64],
 ) -> Statistics:
-    """Return the median, and the interquartile range in units of a standard deviation.
-
-    Parameters
-    ----------
-    count : ndarray of int
-        Number of observed values.
-    first, median, third : ndarray of float64
-        The quartiles.
-
-    Returns
-    -------
-    Statistics
-        Median and scale.
-    """
+    """Return the median, and the interquartile range in units of a standard deviation."""
     return _checked(count, median, (third - first) / NORMAL_RANGE, first, third)
 
 
