@@ -49,17 +49,7 @@ class Share(NamedTuple):
     def gather(self, rows: Tensor, n: int) -> Tensor:
         """Collect the rows of all processes; gradients go back to the process of each row.
 
-        Parameters
-        ----------
-        rows : Tensor of shape (n_rows, ...)
-            Rows of this process's share.
-        n : int
-            Number of rows of the whole batch.
-
-        Returns
-        -------
-        Tensor of shape (n, ...)
-            Rows of the whole batch.
+        `n` is the number of rows of the whole batch.
         """
         return rows if self.size == 1 else _Gather.apply(rows, self, n)
 

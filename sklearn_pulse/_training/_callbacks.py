@@ -35,18 +35,7 @@ class LoadsWeights(Callback):
     weights_: dict[str, Tensor] | None = None  # kept during a training
 
     def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
-        """Return the weights that a training which ended now would load; None for the last ones.
-
-        Parameters
-        ----------
-        net : NeuralNet
-            Net in training, or at its end.
-
-        Returns
-        -------
-        dict or None
-            The weights by name.
-        """
+        """Return the weights that a training which ended now would load; None for the last ones."""
         return self.weights_
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:

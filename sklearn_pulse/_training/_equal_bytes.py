@@ -16,16 +16,6 @@ import torch
 def equal_bytes(value: Any) -> bytes:
     """Return the same bytes for equal values, in every process; `pickle` reads them.
 
-    Parameters
-    ----------
-    value : Any
-        Value to pickle.
-
-    Returns
-    -------
-    bytes
-        The pickle.
-
     Examples
     --------
     >>> import copy

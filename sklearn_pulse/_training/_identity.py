@@ -27,26 +27,10 @@ def fingerprint(value: Any, learnt: bool = False) -> bytes:
     """Digest a value by what it holds, never by where it lies in memory.
 
     A function is known by its name, its code, what it encloses and its attributes; an estimator by
-    its class and parameters; any other object by what pickle would store of it.
-
-    Parameters
-    ----------
-    value : Any
-        The value.
-    learnt : bool, default=False
-        Whether what estimators have learnt counts. The times of a search are among it, so that
-        the same search gives another digest.
-
-    Returns
-    -------
-    bytes
-        The digest.
-
-    Raises
-    ------
-    TypeError
-        If the value holds something that another process cannot tell from others, such as a lock
-        or an open file.
+    its class and parameters; any other object by what pickle would store of it. What estimators
+    have `learnt` may count too; the times of a search are among it, so that the same search gives
+    another digest. A value that another process cannot tell from others, such as a lock or an open
+    file, raises a TypeError.
 
     Examples
     --------
@@ -62,24 +46,8 @@ def snapshot(value: Any, parts: Collection[int] = frozenset()) -> bytes:
     """Digest what a value holds now, to tell later in this process whether it has changed.
 
     Unlike :func:`fingerprint`, it sees what an estimator has learnt. Locks and open files hold
-    nothing that counts: they are known by their place in memory.
-
-    Parameters
-    ----------
-    value : Any
-        The value.
-    parts : collection of int, default=frozenset()
-        Ids of other objects that are known by their place in memory.
-
-    Returns
-    -------
-    bytes
-        The digest.
-
-    Raises
-    ------
-    TypeError
-        If a change of the value could not be told.
+    nothing that counts: they are known by their place in memory, as are objects whose ids are in
+    `parts`. If a change of the value could not be told, a TypeError is raised.
 
     Examples
     --------

@@ -16,10 +16,7 @@ from torch.nn.utils import parametrize
 def make_picklable(module: nn.Module) -> None:
     """Let the parametrized modules in a module be pickled.
 
-    Parameters
-    ----------
-    module : nn.Module
-        The module. Only classes that torch has made for single modules in it are changed.
+    Only classes that torch has made for single modules in it are changed.
 
     Examples
     --------

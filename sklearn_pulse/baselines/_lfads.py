@@ -261,18 +261,6 @@ class LatentFactorAnalysis(Objective):
 def ramp(epoch: int, n_epochs: int) -> float:
     """Compute a factor that rises linearly over `n_epochs` epochs and stays at one from then on.
 
-    Parameters
-    ----------
-    epoch : int
-        Number of the epoch, from 0.
-    n_epochs : int
-        Number of the first epoch whose factor is one.
-
-    Returns
-    -------
-    float
-        The factor.
-
     Examples
     --------
     >>> [ramp(epoch, 3) for epoch in range(5)]

@@ -81,17 +81,7 @@ def draw_hidden(
 def n_shown(n_patches: int, mask_ratio: float) -> int:
     """Return the number of patches that are not hidden.
 
-    Parameters
-    ----------
-    n_patches : int
-        Number of patches.
-    mask_ratio : float
-        Fraction of the patches to hide.
-
-    Returns
-    -------
-    int
-        ``n_patches * (1 - mask_ratio)``, rounded down.
+    It is ``n_patches * (1 - mask_ratio)``, rounded down.
 
     Examples
     --------

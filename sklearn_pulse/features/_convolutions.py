@@ -134,19 +134,9 @@ def convolve(x: Tensor, weight: Tensor, dilation: int, *, padded: bool = True) -
 
 
 def first_windows(outputs: Tensor, n: int) -> Tensor:
-    """Return the outputs of the first windows, side by side in memory.
+    """Return the outputs of the first `n` windows, side by side in memory.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (..., n_windows, n_timesteps)
-        Outputs.
-    n : int
-        Number of windows.
-
-    Returns
-    -------
-    Tensor of shape (..., n, n_timesteps)
-        Outputs, without a copy if they are those of all windows.
+    The windows lie on the last axis but one. Nothing is copied if there are `n` in all.
 
     Examples
     --------

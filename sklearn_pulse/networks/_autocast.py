@@ -19,16 +19,6 @@ def compute_dtype(x: Tensor) -> torch.dtype:
     Autocast ignores products that write into an existing tensor. Code with such products casts its
     operands to this type itself.
 
-    Parameters
-    ----------
-    x : Tensor
-        Operand of the product, of any shape.
-
-    Returns
-    -------
-    torch.dtype
-        Data type to cast the operands to.
-
     Examples
     --------
     >>> import torch

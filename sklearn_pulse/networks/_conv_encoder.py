@@ -51,47 +51,17 @@ class ConvBlock(nn.Module):
         self.stride = stride
 
     def n_outputs(self, n_timesteps: int) -> int:
-        """Return the number of outputs of the convolution.
-
-        Parameters
-        ----------
-        n_timesteps : int
-            Steps of the window.
-
-        Returns
-        -------
-        int
-            Outputs of the convolution, before the maximum.
-        """
+        """Return the number of outputs of the convolution, before the maximum."""
         return (n_timesteps + 2 * (self.kernel_size // 2) - self.kernel_size) // self.stride + 1
 
     def n_steps(self, n_timesteps: int) -> int:
-        """Return the number of steps that the block outputs.
-
-        Parameters
-        ----------
-        n_timesteps : int
-            Steps of the window.
-
-        Returns
-        -------
-        int
-            Steps after the maximum.
-        """
+        """Return the number of steps that the block outputs, after the maximum."""
         return self.n_outputs(n_timesteps) // 2 + 1
 
     def n_taps_read(self, n_timesteps: int) -> int:
         """Return the number of taps, beside the central one, that read more than padding.
 
-        Parameters
-        ----------
-        n_timesteps : int
-            Steps of the window.
-
-        Returns
-        -------
-        int
-            Taps that read a step of the window for at least one output.
+        They read a step of the window for at least one output.
         """
         past = self.kernel_size // 2
         future = self.kernel_size - 1 - past

@@ -30,16 +30,6 @@ def convolves(x: Tensor) -> bool:
     gradient takes longer than that of the products, so it serves where none is recorded. It is fast
     where the steps of a window lie side by side in memory, the products where those of a batch do.
 
-    Parameters
-    ----------
-    x : Tensor
-        Values before the activation, of any shape.
-
-    Returns
-    -------
-    bool
-        True on a CPU, outside of training, for the types that oneDNN convolves there.
-
     Examples
     --------
     >>> convolves(torch.zeros(1))  # a gradient is recorded

@@ -7,17 +7,7 @@ from torch import Tensor
 
 
 def as_images(steps: Tensor) -> Tensor:
-    """View windows as images.
-
-    Parameters
-    ----------
-    steps : Tensor of shape (n_timesteps, batch, n_channels)
-        Windows, time first.
-
-    Returns
-    -------
-    Tensor of shape (batch, n_channels, 1, n_timesteps)
-        The images, a view.
+    """View windows (n_timesteps, batch, n_channels) as images (batch, n_channels, 1, n_timesteps).
 
     Examples
     --------
@@ -30,16 +20,6 @@ def as_images(steps: Tensor) -> Tensor:
 def as_steps(images: Tensor) -> Tensor:
     """Undo :func:`as_images`.
 
-    Parameters
-    ----------
-    images : Tensor of shape (batch, n_channels, 1, n_timesteps)
-        Images of one line.
-
-    Returns
-    -------
-    Tensor of shape (n_timesteps, batch, n_channels)
-        The windows, a view.
-
     Examples
     --------
     >>> as_steps(torch.zeros(2, 3, 1, 5)).shape
@@ -51,15 +31,8 @@ def as_steps(images: Tensor) -> Tensor:
 def as_taps(weight: Tensor) -> Tensor:
     """Lay out the taps of a convolution of windows for one of images.
 
-    Parameters
-    ----------
-    weight : Tensor of shape (out_channels, in_channels, n_taps)
-        The taps.
-
-    Returns
-    -------
-    Tensor of shape (out_channels, in_channels, 1, n_taps)
-        The taps, the channels side by side in memory.
+    The taps (out_channels, in_channels, n_taps) get an axis before the last, and lie in memory with
+    the channels side by side.
 
     Examples
     --------

@@ -72,18 +72,7 @@ class Packing(NamedTuple):
         return cls(order, sizes, step * len(order) + order[rank])
 
     def pack(self, padded: Tensor) -> Tensor:
-        """Take the rows that are not padding.
-
-        Parameters
-        ----------
-        padded : Tensor of shape (n_steps, n_sequences, ...)
-            Padded sequences, time first.
-
-        Returns
-        -------
-        Tensor of shape (sum(sizes), ...)
-            Packed rows.
-        """
+        """Take the rows (sum(sizes), ...) of padded sequences, time first, that are not padding."""
         return padded.flatten(0, 1)[self.positions]
 
     def rows_in(self, whole: Packing, members: Tensor) -> Tensor:
@@ -119,20 +108,7 @@ class Packing(NamedTuple):
         return rows[padded]
 
     def pad(self, packed: Tensor, n_steps: int) -> Tensor:
-        """Put packed rows back into the padded layout.
-
-        Parameters
-        ----------
-        packed : Tensor of shape (sum(sizes), ...)
-            Packed rows.
-        n_steps : int
-            Steps of the padded layout.
-
-        Returns
-        -------
-        Tensor of shape (n_steps, n_sequences, ...)
-            Padded sequences; zero past the end of each.
-        """
+        """Put packed rows back into the layout of `n_steps` padded steps; zero past each end."""
         shape = n_steps, len(self.order), *packed.shape[1:]
         padded = packed.new_zeros(shape)
         return padded.flatten(0, 1).index_copy(0, self.positions, packed).view(shape)
@@ -170,31 +146,14 @@ class Packing(NamedTuple):
     def take(self, rows: list[Tensor | slice]) -> Packing:
         """Reorder the rows of the table, for :meth:`pad`.
 
-        Parameters
-        ----------
-        rows : list of (Tensor of int, or slice)
-            Rows of the parts that :meth:`split` made, in the order of their tables.
-
-        Returns
-        -------
-        Packing
-            Layout whose table holds the tables of the parts, one after the other.
+        `rows` are those of the parts that :meth:`split` made, in the order in which their tables
+        follow one another in the table of the result.
         """
         return self._replace(positions=torch.cat([self.positions[part] for part in rows]))
 
 
 def steps_of(sizes: list[int]) -> list[slice]:
-    """Return the table rows of each step.
-
-    Parameters
-    ----------
-    sizes : list of int
-        Number of sequences that run at each step (:class:`Packing`).
-
-    Returns
-    -------
-    list of slice
-        One slice per step.
+    """Return the table rows of each step, from the number of sequences that run at each.
 
     Examples
     --------

@@ -123,17 +123,9 @@ class BottleneckBlock(nn.Module):
         )
 
     def tiled(self, x: Tensor) -> TiledConv | None:
-        """Return the tiled form of the convolution, for windows of one length.
+        """Return the tiled form of the convolution, for windows of the length and data type of `x`.
 
-        Parameters
-        ----------
-        x : Tensor of shape (batch, n_timesteps, n_features)
-            Windows of this length and of the data type of the products.
-
-        Returns
-        -------
-        TiledConv or None
-            None where the convolution is faster as it is.
+        None stands for a convolution that is faster as it is.
         """
         n_timesteps = x.shape[1]
         if not saves_operations(self.conv, n_timesteps, compute_dtype(x)):

@@ -13,20 +13,10 @@ from ._time import mask_steps, observed_or_all
 
 
 def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
-    """Convert a patch length in steps or as a fraction to steps.
+    """Convert a patch length in steps (int) or as a fraction of the window (float) to steps.
 
-    Parameters
-    ----------
-    patch_length : int or float
-        Steps of a patch (int), or its fraction of the window (float).
-    n_timesteps : int
-        Steps of the window.
-
-    Returns
-    -------
-    int
-        At most half the window, so that one patch can be hidden while another is visible; 1 for a
-        window of one step.
+    They are at most half the window, so that one patch can be hidden while another is visible; 1
+    for a window of one step.
 
     Examples
     --------
@@ -39,20 +29,10 @@ def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
 
 
 def stride_steps(patch_stride: int | float, patch_length: int) -> int:
-    """Convert the distance between patches, in steps or as a fraction of a patch, to steps.
+    """Convert the distance of patches in steps (int) or as a fraction of a patch (float) to steps.
 
-    Parameters
-    ----------
-    patch_stride : int or float
-        Steps between the starts of two patches (int), or a fraction of the patch (float).
-    patch_length : int
-        Steps of a patch.
-
-    Returns
-    -------
-    int
-        Between 1 and `patch_length`, so that every step between the first and the last patch lies
-        in a patch.
+    It is never longer than a patch, so that every step between the first and the last patch lies in
+    a patch.
 
     Examples
     --------
@@ -128,15 +108,7 @@ def sinusoidal_positions(n_positions: int, dim: int) -> Tensor:
 def attendable(visible: Tensor) -> Tensor:
     """Let attention read every token of the rows without a visible token, as a softmax needs one.
 
-    Parameters
-    ----------
-    visible : Tensor of bool, of shape (batch, n_tokens)
-        Tokens that hold an observed step.
-
-    Returns
-    -------
-    Tensor of bool, of shape (batch, n_tokens)
-        `visible`, with all tokens True in the rows that had no True.
+    `visible`, of shape (batch, n_tokens), tells which tokens hold an observed step.
 
     Examples
     --------

@@ -74,18 +74,7 @@ class ClippedGRUCell(nn.Module):
         self.bias = nn.Parameter(torch.cat([torch.ones(2 * hidden_dim), torch.zeros(hidden_dim)]))
 
     def project(self, x: Tensor) -> Tensor:
-        """Project inputs to the gates and the candidate.
-
-        Parameters
-        ----------
-        x : Tensor of shape (..., input_dim)
-            Inputs of any number of steps.
-
-        Returns
-        -------
-        Tensor of shape (..., 3 * hidden_dim)
-            Contribution of the inputs to the gates and the candidate.
-        """
+        """Project inputs (..., input_dim) to the gates and the candidate (..., 3 * hidden_dim)."""
         return F.linear(x, self.weight_ih, self.bias)
 
     def recurrent_weights(self) -> tuple[Tensor, Tensor]:

@@ -29,18 +29,7 @@ class DropoutMask(NamedTuple):
     scale: float
 
     def of(self, rows: Tensor | slice) -> DropoutMask:
-        """Return the mask of some rows.
-
-        Parameters
-        ----------
-        rows : Tensor of int, or slice
-            Rows of the mask.
-
-        Returns
-        -------
-        DropoutMask
-            Mask of these rows.
-        """
+        """Return the mask of some rows."""
         return self._replace(bits=self.bits[rows])
 
 

@@ -21,17 +21,8 @@ _LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; fewer rows may remain for 
 def padded_rows(n_rows: int, like: Tensor) -> int:
     """Round a number of rows up to one that recurs, where products are compiled for their shape.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of a product.
-    like : Tensor
-        Tensor of the type and device of the operands.
-
-    Returns
-    -------
-    int
-        A multiple of 16 where oneDNN multiplies, as it does in bfloat16, else `n_rows`.
+    That is a multiple of 16 where oneDNN multiplies operands of the type and device of `like`, as
+    it does in bfloat16, else `n_rows`.
 
     Examples
     --------
@@ -45,15 +36,7 @@ def padded_rows(n_rows: int, like: Tensor) -> int:
 def recurring_length(n: int) -> int:
     """Round a length up to a length that recurs; from 128 on, eight lie in each doubling.
 
-    Parameters
-    ----------
-    n : int
-        Length.
-
-    Returns
-    -------
-    int
-        A multiple of 16, and from 256 on at most an eighth more than `n`.
+    It is a multiple of 16, and from 256 on at most an eighth more than `n`.
 
     Examples
     --------
@@ -176,20 +159,6 @@ class RowLinear(Linear):
 
 def map_table(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute ``x @ weight.T + bias``, in pieces where a gradient is recorded.
-
-    Parameters
-    ----------
-    x : Tensor of shape (..., n_columns)
-        Rows.
-    weight : Tensor of shape (n_outputs, n_columns)
-        The matrix.
-    bias : Tensor of shape (n_outputs,), or None, default=None
-        What to add to each product.
-
-    Returns
-    -------
-    Tensor of shape (..., n_outputs)
-        The mapped rows.
 
     Examples
     --------
