@@ -15,17 +15,7 @@ def command(extra: str) -> str:
 def needs(what: str, extra: str) -> Iterator[None]:
     """Name the extra to install where an import fails.
 
-    Parameters
-    ----------
-    what : str
-        What needs which package, as the beginning of the message.
-    extra : str
-        Name of the extra.
-
-    Raises
-    ------
-    ImportError
-        If the import inside fails.
+    `what`, which says what needs which package, begins the message of the ImportError.
 
     Examples
     --------

@@ -17,15 +17,8 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that belongs neither to the package nor to scikit-learn.
 
     The line may lie any number of calls up: a pipeline, a search or a wrapper of a method adds
-    frames, so that no fixed `stacklevel` points at the user's line. Where every
-    line belongs to a library, the outermost one is taken.
-
-    Parameters
-    ----------
-    message : str
-        The text of the warning.
-    category : type, default=UserWarning
-        The class of the warning.
+    frames, so that no fixed `stacklevel` points at the user's line. Where every line belongs to a
+    library, the outermost one is taken.
     """
     frame, stacklevel = sys._getframe(1), 2
     while frame.f_back is not None and _is_library(frame):

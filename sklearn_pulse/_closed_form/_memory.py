@@ -65,20 +65,8 @@ def as_memory(memory: Any) -> Any:
 def remembered(memory: Any, key: bytes, compute: Callable[[], Result]) -> Result:
     """Return what a function computes, or what was kept of an earlier call with this key.
 
-    Parameters
-    ----------
-    memory : object with the interface of joblib.Memory
-        Where results are kept.
-    key : bytes
-        Digest of all that the result depends on, beside the versions of this package and of its
-        libraries.
-    compute : callable
-        Function without arguments.
-
-    Returns
-    -------
-    Any
-        The result.
+    The key is a digest of all that the result depends on, beside the versions of this package and
+    of its libraries. `memory` has the interface of joblib.Memory.
     """
     versions = __version__, np.__version__, torch.__version__
     kept = memory.cache(_computed, ignore=["compute"])

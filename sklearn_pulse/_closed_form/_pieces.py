@@ -119,19 +119,7 @@ def sums_of_recordings(
 ) -> RecordingSums:
     """Sum over a piece of windows in the order of their recordings.
 
-    Parameters
-    ----------
-    views : FeaturesOfViews or FeaturesOfSample
-        The features.
-    index : ndarray of int of shape (n_before + n,)
-        Numbers of the windows; those before the piece come first if they are needed.
-    windows : PairedWindows
-        Recordings and pairs of the n windows.
-
-    Returns
-    -------
-    RecordingSums
-        The sums.
+    `index` numbers the windows; those before the piece come first if they are needed.
     """
     n_before = len(index) - len(windows.recording)
     with limited_threads(views.num_threads), overflow_is_found():

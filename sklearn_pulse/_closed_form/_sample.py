@@ -13,17 +13,7 @@ _SAMPLE = 5000  # windows whose features fit into memory together
 def sample_of(index: Index, seed: int) -> Index:
     """Draw the windows that scales and components come from, in the order of `index`.
 
-    Parameters
-    ----------
-    index : ndarray of int of shape (n,)
-        Numbers of all windows.
-    seed : int
-        Seed of the draw.
-
-    Returns
-    -------
-    ndarray of int of shape (n_drawn,)
-        Numbers of at most 5,000 windows.
+    At most 5,000 of the numbers in it are returned.
     """
     if len(index) <= _SAMPLE:
         return index
@@ -34,17 +24,8 @@ def sample_of(index: Index, seed: int) -> Index:
 def sample_of_recordings(recording: NDArray[np.intp], seed: int) -> Index:
     """Draw recordings until they have as many windows as a sample; the last may be cut.
 
-    Parameters
-    ----------
-    recording : ndarray of int of shape (n,)
-        Recording of each window, in ascending order and numbered from 0.
-    seed : int
-        Seed of the draw.
-
-    Returns
-    -------
-    ndarray of int of shape (n_drawn,)
-        Places of at most 5,000 windows in `recording`, in ascending order.
+    `recording` numbers the recording of each window from 0, in ascending order. The places in it of
+    at most 5,000 windows are returned, in ascending order.
     """
     sizes = np.bincount(recording)
     order = np.random.RandomState(seed).permutation(len(sizes))

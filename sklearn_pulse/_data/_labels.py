@@ -211,20 +211,8 @@ def unlabeled_rows(
 ) -> NDArray[np.bool_]:
     """Return a boolean mask of the rows without a label; no row where the mark is a class.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,)
-        Labels.
-    unlabeled_label : int or str
-        Mark of a row without a label. Other labels may show that -1 is a class, as in
-        :func:`check_labels`.
-    classes : sequence, default=()
-        Classes that are known beside those of the labels.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_samples,)
-        True where a row is unlabelled.
+    Other labels, and `classes` that are known beside them, may show that -1 is a class, as in
+    :func:`check_labels`.
 
     Examples
     --------

@@ -265,26 +265,10 @@ class SelectedWindows(DerivedWindows):
 
 
 def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any]:
-    """Read selected windows; raise unless `take` returns real numbers, a window for each index.
+    """Read selected windows, masked values as NaN.
 
-    Parameters
-    ----------
-    windows : LazyWindows
-        The windows, whose class may be a user's own.
-    indices : ndarray of int of shape (n_selected,)
-        Indices of the windows.
-
-    Returns
-    -------
-    ndarray of shape (n_selected, *windows.shape[1:])
-        The windows; masked values are NaN.
-
-    Raises
-    ------
-    TypeError
-        If `take` does not return numbers.
-    ValueError
-        If `take` returns an array of another shape, or numbers that are not real.
+    Raise unless `take`, which a user may have written, returns real numbers, and a window for each
+    index.
     """
     name = f"{type(windows).__name__}.take"
     taken = as_real_array(windows.take(indices), f"what {name} returned")
@@ -293,22 +277,7 @@ def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any
 
 
 def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:
-    """Raise unless `take`, which a user may have written, returned a window for each index.
-
-    Parameters
-    ----------
-    windows : LazyWindows
-        The windows.
-    shape : tuple of int
-        Shape of the array that `take` returned.
-    n_selected : int
-        Number of the indices.
-
-    Raises
-    ------
-    ValueError
-        If the shape is not ``(n_selected, *windows.shape[1:])``.
-    """
+    """Raise unless `take`, which a user may have written, returned a window for each index."""
     expected = (n_selected, *windows.shape[1:])
     if shape != expected:
         raise ValueError(
@@ -319,25 +288,7 @@ def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -
 
 
 def read_places(windows: LazyWindows, name: str) -> NDArray[Any] | None:
-    """Return `recording` or `start` of lazy windows; raise unless each window has one.
-
-    Parameters
-    ----------
-    windows : LazyWindows
-        The windows.
-    name : {"recording", "start"}
-        Name of the attribute.
-
-    Returns
-    -------
-    ndarray of shape (n_windows,), or None
-        The attribute.
-
-    Raises
-    ------
-    ValueError
-        If the attribute has another shape.
-    """
+    """Return `recording` or `start` of lazy windows; raise unless each window has one."""
     values = getattr(windows, name)
     if values is None:
         return None

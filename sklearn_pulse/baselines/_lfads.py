@@ -285,15 +285,7 @@ class RampWeightDecay(Callback):
         self.n_epochs = n_epochs
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Set the optimizer's weight decay for an epoch.
-
-        Parameters
-        ----------
-        net : NeuralNet
-            The net in training.
-        **kwargs
-            Not used.
-        """
+        """Set the optimizer's weight decay for an epoch."""
         for group in net.optimizer_.param_groups:
             group["weight_decay"] = self.weight_decay * ramp(net.module_.epoch, self.n_epochs)
 

@@ -257,17 +257,7 @@ class MomentumUpdate(Callback):
     """Callback that lets the momentum encoder follow the encoder after each update."""
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
-        """Update the momentum encoder after a batch of training.
-
-        Parameters
-        ----------
-        net : NeuralNet
-            The net in training.
-        training : bool
-            Whether the batch was a batch of training.
-        **kwargs
-            Not used.
-        """
+        """Update the momentum encoder after a batch of training."""
         if training:
             net.module_.update_momentum_encoder()
 

@@ -295,23 +295,6 @@ class Results:
 def read_record(path: Path) -> dict[str, Any]:
     """Return the dictionary of a JSON file; raise a ValueError that names a damaged file.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    dict
-        The dictionary.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read.
-    ValueError
-        If the file is damaged.
-
     Examples
     --------
     >>> import tempfile

@@ -125,26 +125,10 @@ class Method:
         return dataclasses.replace(self, name=name, title=title, published=True)
 
     def build(self, settings: dict[str, Any], seed: int, **execution: Any) -> Any:
-        """Return the unfitted estimator.
+        """Return the unfitted estimator; values that are not among its parameters are ignored.
 
-        Parameters
-        ----------
-        settings : dict
-            Parameters of the estimator.
-        seed : int
-            Value of `random_state`.
-        **execution : dict
-            Further parameters, such as `device`.
-
-        Returns
-        -------
-        estimator
-            The estimator. Values that are not among its parameters are ignored.
-
-        Raises
-        ------
-        TypeError
-            If the method is a control without an estimator.
+        `execution` holds further parameters, such as `device`. A control without an estimator
+        raises a TypeError.
         """
         if self.make is None:
             raise TypeError(f"{self.name} has no estimator to build: it uses only the labels.")
@@ -155,17 +139,7 @@ class Method:
     def parameters(self, settings: dict[str, Any], seed: int) -> dict[str, str]:
         """Return all parameters as text, so that another default is another result.
 
-        Parameters
-        ----------
-        settings : dict
-            Parameters of the estimator.
-        seed : int
-            Value of `random_state`.
-
-        Returns
-        -------
-        dict of str
-            The parameters; empty for a control without an estimator.
+        A control without an estimator has none.
         """
         if self.make is None:
             return {}

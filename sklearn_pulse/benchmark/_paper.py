@@ -38,23 +38,9 @@ def title(method: str) -> str | None:
 
 
 def value(protocol: str, dataset: str, method: str, metric: str) -> float | None:
-    """Return a value that the paper reports.
+    """Return a value that the paper reports, between 0 and 1; None if it reports none.
 
-    Parameters
-    ----------
-    protocol : str
-        Name of a protocol of the benchmark.
-    dataset : str
-        Title of a data set or of a transfer.
-    method : str
-        Name of a method.
-    metric : str
-        Metric, as named in the tables of the benchmark.
-
-    Returns
-    -------
-    float or None
-        The value between 0 and 1; None if the paper reports no value.
+    `dataset` is the title of a data set or of a transfer.
     """
     wanted, name, column = _address(protocol, dataset, title(method), metric)
     for row in table(name) if name else ():

@@ -38,27 +38,12 @@ class DamagedArchiveError(OSError):
 
 
 def extract(archive: Path, folder: Path, members: str | None = None) -> None:
-    """Extract a zip archive, and the zip archives at its top level.
+    """Extract a zip archive, and the zip archives at its top level, to a folder.
 
-    Some publishers put their archive into another one.
-
-    Parameters
-    ----------
-    archive : pathlib.Path
-        The zip file.
-    folder : pathlib.Path
-        Folder to extract to; created if it does not exist.
-    members : str, default=None
-        Regular expression that is searched in the names of the members; a member without a match
-        is not extracted. None extracts all members.
-
-    Raises
-    ------
-    DamagedArchiveError
-        If the file is no intact zip archive, or if the name of a member points outside `folder`.
-        In the second case no member of this archive is extracted.
-    OSError
-        If the disk has too little free space.
+    Some publishers put their archive into another one. A member in whose name the regular
+    expression `members` finds nothing is not extracted. A `DamagedArchiveError` is raised for a
+    file that is no intact zip archive, and, before any member is extracted, for a member whose name
+    points outside `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _extract_one(archive, folder, members, archive)

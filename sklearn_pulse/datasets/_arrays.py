@@ -75,33 +75,15 @@ def map_array(
 
 
 def save_sealed(file: IO[bytes], array: NDArray[Any]) -> None:
-    """Write an array as :func:`numpy.save` does, and a digest of its values behind it.
-
-    Parameters
-    ----------
-    file : file object
-        The file, which :func:`numpy.load` reads as any other.
-    array : ndarray
-        The array.
-    """
+    """Write an array as :func:`numpy.save` does, and a digest of its values behind it."""
     np.save(file, array)
     file.write(_seal(array))
 
 
 def is_intact(path: Path, array: np.memmap[Any, np.dtype[Any]]) -> bool:
-    """Return whether a mapped array has the digest in its file; one without a digest counts as so.
+    """Return whether an array from :func:`map_array` has the digest in its file.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        File of :func:`save_sealed` or :func:`numpy.save`.
-    array : memmap
-        The array of the file, from :func:`map_array`.
-
-    Returns
-    -------
-    bool
-        Whether the values are those that were written.
+    A file without a digest, of :func:`numpy.save`, counts as intact.
 
     Examples
     --------

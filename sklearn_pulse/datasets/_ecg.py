@@ -67,17 +67,8 @@ def clean_ecg(signals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Remove baseline wander and powerline noise from an ECG at 250 Hz.
 
     A Butterworth high-pass of order 5 at 0.5 Hz and a moving average of 5 steps are each applied
-    forwards and backwards, as in neurokit2's default cleaning (paper, Appendix D).
-
-    Parameters
-    ----------
-    signals : ndarray of shape (n_timesteps, n_leads)
-        ECG with more than 18 steps, without NaN.
-
-    Returns
-    -------
-    cleaned : ndarray of shape (n_timesteps, n_leads)
-        The cleaned ECG, in the units of the input.
+    forwards and backwards, as in neurokit2's default cleaning (paper, Appendix D). The ECG, of
+    shape (n_timesteps, n_leads), has more than 18 steps, and no NaN.
     """
     sections = butter(5, 0.5, btype="highpass", output="sos", fs=SAMPLING_RATE)
     drift_free = sosfiltfilt(sections, signals, axis=0)

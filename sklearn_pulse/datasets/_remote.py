@@ -161,21 +161,9 @@ def check_flags(download_if_missing: bool | None, **flags: bool) -> None:
 def find(name: str, home: Path, landmarks: tuple[str, ...] | None = None) -> Path | None:
     """Return the folder of a data set: one of its own in the data home, or the data home itself.
 
-    The data home comes last, since it may hold other files whose names fit.
-
-    Parameters
-    ----------
-    name : str
-        Key of the data set in `REMOTES`.
-    home : pathlib.Path
-        The data home.
-    landmarks : tuple of str, default=None
-        Glob patterns of files of another edition. None means those of the published one.
-
-    Returns
-    -------
-    pathlib.Path or None
-        The folder: one of :meth:`Remote.places`, or up to two levels below.
+    The data home comes last, since it may hold other files whose names fit. The folder is one of
+    :meth:`Remote.places`, or up to two levels below. `landmarks` are glob patterns of files of
+    another edition than the published one.
     """
     remote = REMOTES[name]
     wanted = remote.landmarks if landmarks is None else landmarks

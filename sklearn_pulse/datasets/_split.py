@@ -9,26 +9,11 @@ SPLIT_SEED = 1234
 
 
 def shuffled_split(n_recordings: int) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
-    """Return the published order and split of the recordings.
+    """Return the published order of the recordings, and the part of the split of each place in it.
 
-    The recordings are shuffled with seed 1234. The first 70 % are for training, the next 15 %
-    for validation, and the rest for testing (paper, Appendix D).
-
-    Parameters
-    ----------
-    n_recordings : int
-        Number of recordings.
-
-    Returns
-    -------
-    order : ndarray of shape (n_recordings,), dtype int64
-        Index of the recording at each place of the shuffled order.
-    split : ndarray of shape (n_recordings,), dtype str
-        "train", "val" or "test" for each place of the shuffled order.
-
-    See Also
-    --------
-    sklearn_pulse.model_selection.GroupHoldout : The same division of any recordings.
+    The recordings are shuffled with seed 1234. The first 70 % are for training ("train"), the next
+    15 % for validation ("val"), and the rest for testing ("test"; paper, Appendix D), as
+    :class:`sklearn_pulse.model_selection.GroupHoldout` divides any recordings.
 
     Examples
     --------

@@ -221,19 +221,9 @@ def spread_evenly(usable: NDArray[np.intp]) -> NDArray[np.intp]:
 def mean_without_artefacts(sums: Signals, number: Signals) -> NDArray[np.float64]:
     """Return the mean of what windows sum up, but for those far above the median window.
 
-    One artefact, such as a saturated amplifier, would make all other windows look quiet.
-
-    Parameters
-    ----------
-    sums : ndarray of shape (n, n_signals)
-        Sum over the parts of each window, 0 or more.
-    number : ndarray of shape (n, 1)
-        Number of the parts.
-
-    Returns
-    -------
-    ndarray of shape (n_signals,)
-        The mean of all parts; 0 where there is none.
+    One artefact, such as a saturated amplifier, would make all other windows look quiet. `sums`, of
+    shape (n, n_signals), are sums of values from 0 on over `number` (n, 1) parts of each window. A
+    mean of no part is 0.
     """
     own = sums / np.maximum(number, 1.0)
     median = np.median(own, axis=0)

@@ -34,18 +34,8 @@ def recurrent_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
     """Return a context for a recurrent layer of torch: autocast is on only where it works.
 
     On CUDA, autocast runs these layers in float16 whichever type was asked for. Without a scaled
-    loss, their small gradients would become zero there.
-
-    Parameters
-    ----------
-    x : Tensor
-        The input of the layer.
-
-    Returns
-    -------
-    context manager
-        Leaves autocast as it is, or switches it off: on CUDA, and on a CPU whose LSTM has no
-        bfloat16. Pass the layer input of the type of its weights.
+    loss, their small gradients would become zero there. The LSTM of some CPUs has no bfloat16.
+    Where autocast is off, pass the layer input of the type of its weights.
 
     Examples
     --------

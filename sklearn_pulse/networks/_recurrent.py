@@ -78,14 +78,10 @@ class ClippedGRUCell(nn.Module):
         return F.linear(x, self.weight_ih, self.bias)
 
     def recurrent_weights(self) -> tuple[Tensor, Tensor]:
-        """Split the recurrent weights for `advance`.
+        """Split the recurrent weights into maps to the gates and to the candidate, for `advance`.
 
-        Returns
-        -------
-        gates : Tensor of shape (hidden_dim, 3 * hidden_dim)
-            Map from the state to the gates; the columns of the candidate are zero.
-        candidate : Tensor of shape (hidden_dim, hidden_dim)
-            Map from the reset state to the candidate.
+        Their shapes are (hidden_dim, 3 * hidden_dim), where the columns of the candidate are zero,
+        and (hidden_dim, hidden_dim).
         """
         gates, candidate = self.weight_hh.tensor_split([2 * self.hidden_dim])
         return F.pad(gates.t(), (0, self.hidden_dim)), candidate.t()

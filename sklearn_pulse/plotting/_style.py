@@ -29,17 +29,7 @@ _COLORS = (
 
 
 def check_offers(estimator: Any, name: str, what: str) -> None:
-    """Raise a TypeError unless an estimator has what is drawn.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A fitted estimator.
-    name : str
-        Method or attribute.
-    what : str
-        What to pass instead of an estimator without it.
-    """
+    """Raise a TypeError, which tells `what` to pass, unless an estimator has what is drawn."""
     offered = getattr(estimator, name, None)
     if offered is None or isinstance(offered, str):  # as the parameter reconstruct of SimMTM
         raise TypeError(f"{type(estimator).__name__} has no {name}: pass {what}.")
@@ -318,22 +308,7 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
 def list_of_names(parameter: str, names: Any) -> list[str]:
     """Return names as text.
 
-    Parameters
-    ----------
-    parameter : str
-        Name of the parameter in the error message.
-    names : iterable of str
-        The names.
-
-    Returns
-    -------
-    list of str
-        The names.
-
-    Raises
-    ------
-    TypeError
-        If `names` is a single string, or holds no names in an order, as a mapping.
+    Raise a TypeError for a single string, and for names without an order, such as a mapping.
     """
     # A mapping would give its keys, which are labels rather than names.
     if isinstance(names, str | Mapping | Set) or not isinstance(names, Iterable):

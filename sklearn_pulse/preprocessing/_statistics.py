@@ -34,17 +34,7 @@ class Statistics(NamedTuple):
 def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statistics:
     """Return mean and population standard deviation of each channel, in one pass.
 
-    Parameters
-    ----------
-    pieces : iterable of ndarray of shape (n, n_channels, n_timesteps)
-        Values, NaN where missing.
-    n_channels : int
-        Number of channels.
-
-    Returns
-    -------
-    Statistics
-        Arrays of shape (n_channels,).
+    Each piece has the shape (n, n_channels, n_timesteps), and is NaN where a value is missing.
     """
     moments = Moments.of_nothing(n_channels)
     for x in pieces:
