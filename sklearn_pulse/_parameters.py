@@ -547,10 +547,10 @@ def check_spelled_out(cls: type) -> None:
         )
 
 
-def check_label(name: str, value: Any) -> None:
-    """Raise a TypeError unless `value` can be a label: an integer, text or None."""
+def check_label(value: Any) -> None:
+    """Raise a TypeError unless `unlabeled_label` is an integer, text or None."""
     if value is not None and not isinstance(value, str) and not is_number(value, Integral):
-        raise TypeError(_message(name, "an integer, text or None", value, "", -1))
+        raise TypeError(_message("unlabeled_label", "an integer, text or None", value, "", -1))
 
 
 def _message(name: str, kind: str, value: Any, meaning: str, example: Any) -> str:

@@ -259,18 +259,18 @@ def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:
         raise ValueError("X_val and y_val come together: pass both, or neither.")
 
 
-def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
+def encode_labels(y_val: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
     """Return the number of each label's class; raise if a label is of another class."""
     # With many classes NumPy would compare the numbers as text, in which 10 is below 2.
-    if isinstance(y[0], str) != isinstance(classes[0], str):
-        raise TypeError(f"only one of y and {name} is text: make both of them text, or neither.")
-    unknown = ~np.isin(y, classes)
+    if isinstance(y_val[0], str) != isinstance(classes[0], str):
+        raise TypeError("only one of y and y_val is text: make both of them text, or neither.")
+    unknown = ~np.isin(y_val, classes)
     if unknown.any():
         raise ValueError(
-            f"{name} holds classes that y does not: {np.unique(y[unknown]).tolist()}. A classifier"
-            " cannot know them: leave these samples out, or add some of them to X and y."
+            f"y_val holds classes that y does not: {np.unique(y_val[unknown]).tolist()}. A"
+            " classifier cannot know them: leave these samples out, or add some of them to X and y."
         )
-    return np.searchsorted(classes, y)
+    return np.searchsorted(classes, y_val)
 
 
 def check_two_classes(classes: NDArray[Any]) -> None:
@@ -393,7 +393,7 @@ def labeled_mask(
             f"{caller} requires y to be passed, but the target y is None; it needs y to know the "
             "labelled rows."
         )
-    check_label("unlabeled_label", unlabeled_label)
+    check_label(unlabeled_label)
     y = of_tensor(y)
     if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")

@@ -244,14 +244,14 @@ class CheckedWindows:
                 observed[index] = block.observed.any(1)
         return observed
 
-    def hold_two_parts(self, index: NDArray[np.intp], length: int = 1) -> bool:
+    def hold_two_parts(self, index: NDArray[np.intp], length: int) -> bool:
         """Tell whether a window has an observed step in two of its parts.
 
         Parameters
         ----------
         index : array of int
             Numbers of the windows.
-        length : int, default=1
+        length : int
             Number of time steps of a part; the steps behind the last whole part are left out.
 
         Returns
@@ -351,7 +351,7 @@ class CheckedWindows:
         )
 
     def check_computed(
-        self, finite: NDArray[np.bool_], usable: NDArray[np.bool_], remedy: str = ""
+        self, finite: NDArray[np.bool_], usable: NDArray[np.bool_], remedy: str
     ) -> None:
         """Raise if a result that was computed from a usable window is not finite.
 
@@ -361,8 +361,8 @@ class CheckedWindows:
             Windows whose results are finite.
         usable : array of bool of shape (n_samples * n_windows,)
             Windows with an observed step; the others do not count.
-        remedy : str, default=""
-            A further remedy, for the message.
+        remedy : str
+            A further remedy, for the message; empty if there is none.
 
         Raises
         ------

@@ -23,7 +23,7 @@ _FILES = [f"{folder}{name}" for folder in ("", "step*/") for name in (CARD, CONF
 
 
 @contextlib.contextmanager
-def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> Iterator[Path]:
+def local_folder(name: str | os.PathLike[str], revision: str | None) -> Iterator[Path]:
     """Yield the folder of a model: that on disk, that in the package, or a copy of a repository.
 
     A file of a stranger cannot be a link out of the folder, since the copy holds files and no
@@ -34,7 +34,7 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     name : path-like
         A folder, the name of a model that comes with the package, or "organisation/name". A
         folder goes before a model of the same name.
-    revision : str or None, default=None
+    revision : str or None
         Branch, tag or commit of the repository.
 
     Yields

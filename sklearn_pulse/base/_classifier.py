@@ -63,7 +63,7 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_label("unlabeled_label", self.unlabeled_label)
+        check_label(self.unlabeled_label)
 
     def _objective_params(self) -> dict[str, Any]:
         return super()._objective_params() | {"n_classes": len(self.classes_)}
@@ -116,7 +116,7 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
 
     def _check_y_val(self, y_val: ArrayLike, n_samples: int) -> NDArray[Any]:
         labels = check_labels(y_val, n_samples, type(self).__name__, "y_val")
-        return encode_labels(labels, self.classes_, "y_val")
+        return encode_labels(labels, self.classes_)
 
     def _hold_out(
         self, y: NDArray[Any], groups: NDArray[Any] | None, seed: int

@@ -37,13 +37,13 @@ class DamagedArchiveError(OSError):
     """The archive is damaged or hostile, so that unpacking it again cannot succeed."""
 
 
-def extract(archive: Path, folder: Path, members: str | None = None) -> None:
+def extract(archive: Path, folder: Path, members: str | None) -> None:
     """Extract a zip archive, and the zip archives at its top level, to a folder.
 
-    Some publishers put their archive into another one. A member in whose name the regular
-    expression `members` finds nothing is not extracted. A `DamagedArchiveError` is raised for a
-    file that is no intact zip archive, and, before any member is extracted, for a member whose name
-    points outside `folder`.
+    Some publishers put their archive into another one. If `members` is a regular expression, only
+    members in whose names it finds something are extracted. A `DamagedArchiveError` is raised for
+    a file that is no intact zip archive, and, before any member is extracted, for a member whose
+    name points outside `folder`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _extract_one(archive, folder, members, archive)

@@ -403,7 +403,7 @@ def _place(home: Path, remote: Remote) -> Path:
     return folder / remote.name if is_kept else folder
 
 
-def _content(folder: Path, archive: str | None = None) -> list[str]:
+def _content(folder: Path, archive: str | None) -> list[str]:
     """Return the names in a folder, an archive and what a file manager leaves aside."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     aside = (".DS_Store", archive)

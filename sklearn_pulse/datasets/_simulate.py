@@ -122,7 +122,7 @@ def initial_states(seed: int, n_trials: int, n_dims: int) -> Tensor:
     return states.T.contiguous()
 
 
-def output_times(system: System, n_timesteps: int = N_TIMESTEPS) -> Tensor:
+def output_times(system: System, n_timesteps: int) -> Tensor:
     """Return the output times, burn-in included, at the published spacing."""
     import torch
 
@@ -132,9 +132,9 @@ def output_times(system: System, n_timesteps: int = N_TIMESTEPS) -> Tensor:
     return torch.linspace(0.0, t_end, n_out, dtype=torch.float32, device="cpu")
 
 
-def n_steps(system: System, n_timesteps: int = N_TIMESTEPS) -> int:
-    """Count the integration steps behind ``n_timesteps`` outputs."""
-    return len(step_times(float(output_times(system, n_timesteps)[-1]))) - 1
+def n_steps(system: System) -> int:
+    """Count the integration steps behind `N_TIMESTEPS` outputs."""
+    return len(step_times(float(output_times(system, N_TIMESTEPS)[-1]))) - 1
 
 
 def sampling_rate(system: System) -> float:

@@ -138,7 +138,7 @@ def _cluster(
     estimator: Any, X: Any, y: ArrayLike | None, unlabeled_label: int | str | None = -1
 ) -> _Clustering:
     """Fit a copy of the clusterer on the embeddings of `X`."""
-    check_label("unlabeled_label", unlabeled_label)
+    check_label(unlabeled_label)
     embedding, clusterer = before_last_step(estimator, X)
     if not hasattr(clusterer, "fit_predict"):
         raise TypeError(

@@ -25,10 +25,10 @@ def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
     return np.random.RandomState(seed).permutation(n)
 
 
-def check_share(name: str, value: Any) -> float:
-    """Raise unless `value` is a share between 0 and 1, both included."""
+def check_fraction(fraction: Any) -> float:
+    """Raise unless `fraction` is a share between 0 and 1, both included."""
     meaning = "it is a share, not a number of rows"
-    return check_real(name, value, 0.0, 1.0, open_maximum=False, meaning=meaning)
+    return check_real("fraction", fraction, 0.0, 1.0, open_maximum=False, meaning=meaning)
 
 
 def as_labels(y: Any) -> NDArray[Any]:

@@ -17,10 +17,10 @@ from .._seeds import as_seed
 from ._draw import (
     as_indices,
     as_labels,
+    check_fraction,
     check_labeled_groups,
     check_one_kind,
     check_one_of,
-    check_share,
     for_splitters,
     one_more_of_each_class,
     own_permutation,
@@ -182,7 +182,7 @@ class LabelFractionSplit(BaseCrossValidator):
         """Raise unless the parameters that need no labels are valid."""
         check_one_of(self.fraction, self.n_groups)
         if self.n_groups is None:
-            check_share("fraction", self.fraction)
+            check_fraction(self.fraction)
         check_option("smoothing", self.smoothing, ("per_class", "published", "none"))
         check_integer("n_draws", self.n_draws, 1)
         check_seed("random_state", self.random_state)
@@ -200,7 +200,7 @@ class LabelFractionSplit(BaseCrossValidator):
         if groups is not None and self.n_groups is not None:
             order = own_permutation(np.unique(groups).size, seed)
             return rows_of_groups(labels, groups, order, self.n_groups)
-        n_drawn = int(check_share("fraction", self.fraction) * labels.size)
+        n_drawn = int(check_fraction(self.fraction) * labels.size)
         if self.smoothing == "published":
             return _published_draw(labels, n_drawn, seed)
         permutation = own_permutation(labels.size, seed)

@@ -12,9 +12,9 @@ from .._data._labels import labeled_mask
 from .._parameters import check_seed, is_number
 from ._draw import (
     as_labels,
+    check_fraction,
     check_labeled_groups,
     check_one_of,
-    check_share,
     one_more_of_each_class,
     own_permutation,
     rows_of_groups,
@@ -107,7 +107,7 @@ def mask_labels(
         kept = rows_of_groups(labels[candidates], who, order, n_groups)
         masked[np.delete(candidates, kept)] = unlabeled_label
         return masked
-    share = check_share("fraction", fraction)
+    share = check_fraction(fraction)
     permutation = own_permutation(candidates.size, random_state)
     n_drawn = int(share * candidates.size)
     more = one_more_of_each_class(labels[candidates], permutation, n_drawn)

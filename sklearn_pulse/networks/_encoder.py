@@ -163,16 +163,14 @@ class SystemEncoder(Encoder):
         hidden = self.input(mask_steps(x, observed))  # a skip connection carries huge values on
         return in_memory_order(self.norm, self.run_blocks(hidden, observed))
 
-    def run_blocks(
-        self, hidden: Tensor, observed: Tensor | None = None, recurring: bool = True
-    ) -> Tensor:
+    def run_blocks(self, hidden: Tensor, observed: Tensor | None, recurring: bool = True) -> Tensor:
         """Apply the residual blocks.
 
         Parameters
         ----------
         hidden : Tensor of shape (batch, n_timesteps, hidden_dim)
             Output of the input layer.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
             Which steps were observed; None means all.
         recurring : bool, default=True
             Whether most batches have windows of this length. If not, and if kernels are compiled

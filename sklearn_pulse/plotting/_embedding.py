@@ -207,7 +207,7 @@ class EmbeddingDisplay:
         """
         check_option("method", method, ("pca", "tsne"))
         check_seed("random_state", random_state)
-        check_label("unlabeled_label", unlabeled_label)
+        check_label(unlabeled_label)
         points = check_array(
             nan_where_masked(of_tensor(embedding)),
             order="C",  # in another memory order, sums over columns round differently
