@@ -177,22 +177,12 @@ def check_amounts(fractions: Any, n_groups: Any) -> Amounts:
             " the labels or the numbers of labelled groups of each class."
         )
     if n_groups is None:
-        return Amounts(_check_fractions(fractions), of_groups=False)
-    return Amounts(_check_numbers(n_groups), of_groups=True)
-
-
-def _check_numbers(n_groups: Any) -> NDArray[np.intp]:
-    """Return ascending numbers of groups as an array; raise for anything else."""
-    example = "numbers, for example (1, 2, 4)"
-    check = partial(check_integer, minimum=1)
-    return _ascending("n_groups", n_groups, example, check).astype(np.intp)
-
-
-def _check_fractions(fractions: Any) -> NDArray[np.float64]:
-    """Return ascending shares of labels in (0, 1] as an array; raise for anything else."""
-    example = "shares, for example (0.01, 0.1, 1.0)"
-    check = partial(check_real, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=False)
-    return _ascending("fractions", fractions, example, check).astype(float)
+        share = partial(check_real, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=False)
+        shares = _ascending("fractions", fractions, "shares, for example (0.01, 0.1, 1.0)", share)
+        return Amounts(shares.astype(float), of_groups=False)
+    whole = partial(check_integer, minimum=1)
+    numbers = _ascending("n_groups", n_groups, "numbers, for example (1, 2, 4)", whole)
+    return Amounts(numbers.astype(np.intp), of_groups=True)
 
 
 def _ascending(name: str, given: Any, what: str, check: Callable[..., Any]) -> NDArray[Any]:
