@@ -119,13 +119,12 @@ class BaseFeatureTransformer(
         """Learn what the features depend on from the windows with an observed time step."""
         self._fit_shape()
 
-    def _fit_part(self, windows: Any, usable: NDArray[np.intp]) -> BaseFeatureTransformer:
+    def _fit_part(self, windows: Any, usable: NDArray[np.intp]) -> None:
         """Fit on windows that another estimator, which this transformer is a part of, checked."""
         self._check_params()
         self._note_part(windows.n_timesteps, windows.n_channels)
         self._fit(windows, usable)
         self._note_params()
-        return self
 
     def _note_part(self, n_timesteps: int, n_channels: int) -> None:
         """Note the shape of windows that another estimator checks."""

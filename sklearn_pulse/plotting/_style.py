@@ -361,7 +361,7 @@ def distinct_markers(n_markers: int) -> list[str]:
     return [kinds[i % len(kinds)] for i in range(n_markers)]
 
 
-def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
+def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> None:
     """Add a legend, of which points and lines are opaque, in the axes or beside them.
 
     Parameters
@@ -372,11 +372,6 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
         Whether the legend stands beside the axes. A legend of many entries always does.
     **legend_kw : dict
         Keyword arguments for :meth:`matplotlib.axes.Axes.legend`.
-
-    Returns
-    -------
-    matplotlib.legend.Legend
-        The legend.
     """
     with _needs_matplotlib():
         from matplotlib.patches import Patch
@@ -389,7 +384,6 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
     for handle in legend.legend_handles:
         if not isinstance(handle, Patch):  # a patch shows the very colour of its bars
             handle.set_alpha(1)  # nearly transparent points would be invisible in the legend
-    return legend
 
 
 def is_color(value: Any) -> bool:
