@@ -17,9 +17,14 @@ from sklearn_pulse import (
     load_pretrained,
     pretrained,
 )
-from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.baselines import PatchTSTTransformer
+from sklearn_pulse.features import (
+    AutocorrelationTransformer,
+    RhythmTransformer,
+    StatisticsTransformer,
+)
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import sliding_windows
+from sklearn_pulse.windows import LazyWindows, sliding_windows
 from tests.helpers import make_windows, small
 from tests.persistence.helpers import read_config, write_config
 
@@ -53,6 +58,27 @@ def test_another_unit_is_warned_of(cls):
     assert f"times larger than the windows that {cls.__name__} was fitted on" in larger
     (smaller,) = warned(read, X / 1000)
     assert f"times smaller than the windows that {cls.__name__} was fitted on" in smaller
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        AutocorrelationTransformer,
+        PatchTSTTransformer,
+        RhythmTransformer,
+    ],
+)
+def test_where_the_unit_does_not_matter_nothing_is_said(cls):
+    long, _ = make_windows(12, 64)
+    fitted = quick(cls).fit(long)
+    assert not warned(fitted.transform, 1024 * long)
+    embedded = fitted.transform(long)
+    np.testing.assert_allclose(fitted.transform(1024 * long), embedded, atol=0.05)
+    if cls is PatchTSTTransformer:
+        tuned = quick(FineTuneClassifier, pretrained=FrozenEstimator(fitted)).fit(
+            long, np.arange(12) % 2
+        )
+        assert not warned(tuned.predict, 1024 * long)
 
 
 def test_the_amplitude_is_the_root_mean_square_of_windows():
@@ -121,6 +147,22 @@ def test_lazy_windows_bags_tables_and_channels_first_are_compared():
 def test_a_scaler_before_takes_any_unit():
     pipeline = make_pipeline(WindowScaler(per="window"), StatisticsTransformer()).fit(X)
     assert not warned(pipeline.transform, 1000 * X)
+
+
+def test_no_window_is_read_again():
+    class Counted(LazyWindows):
+        shape = (100, 16, 2)
+
+        def observed_windows(self):
+            return np.ones(100, dtype=bool)
+
+        def take(self, indices):
+            read.extend(indices)
+            return 1000 * X[np.asarray(indices) % 24]
+
+    read = []
+    assert warned(statistics.transform, Counted())
+    assert sorted(read) == [*range(100)]
 
 
 def test_validation_windows_in_another_unit_are_warned_of():

@@ -698,6 +698,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 @pytest.mark.filterwarnings("ignore:No window of X has an observed time step in both halves")
 @pytest.mark.filterwarnings("ignore:X has windows of one .* that is not missing:UserWarning")
 @pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
+@pytest.mark.filterwarnings("ignore:Channel . of X is")
 @pytest.mark.filterwarnings("ignore:float32 does not hold the variation:UserWarning")
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 @settings(max_examples=4, deadline=None)

@@ -381,6 +381,7 @@ def test_the_address_of_another_machine(tmp_path, monkeypatch, address):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("ignore:Channel 0 of X is")
 def test_a_transformer_is_known_by_every_feature(tmp_path):
     """One feature near a million does not hide that another has changed."""
     counts = 1e6 + 100 * X
@@ -883,6 +884,7 @@ def test_the_closed_form_fits_on_dask_arrays_and_folders(in_pieces, folder, know
         np.testing.assert_array_equal(cross.transform(w.X), expected.transform(w.X))
 
 
+@pytest.mark.filterwarnings("ignore:Channel 0 of X is")
 def test_many_dask_arrays_that_were_concatenated(tmp_path, monkeypatch):
     """Dask goes through all layers for each chunk; an array of its own for each file adds some."""
     windows = np.tile(X, (5, 1, 1)) + np.arange(100.0)[:, None, None]

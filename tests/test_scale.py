@@ -123,7 +123,7 @@ def test_few_windows_are_read():
             return np.full((len(indices), 8, 1), 1.0, np.float32)
 
     assert warning_of(Counted()) is None
-    assert 0 < Counted.n_read <= 256
+    assert 0 < Counted.n_read <= 256 + 64  # and the amplitude of 64
 
 
 def test_windows_that_end_early_are_an_error():

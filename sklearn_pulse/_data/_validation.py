@@ -14,7 +14,7 @@ from .._inputs._tables import frame_channels
 from .._inputs._times import compare_rate
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
-from ._amplitude import note_amplitude, warn_of_another_amplitude
+from ._amplitude import compare_amplitude, note_amplitude
 from ._precision import warn_of_lost_variation
 from ._windows import CheckedWindows
 
@@ -92,7 +92,8 @@ def check_windows(
         fitted = noted(estimator)
         compare(_signals_of(windows, X, *stated), fitted, name)
         compare_rate(fitted.sampling_rate, X, "sampling_rate", "X", fitted=name)
-        warn_of_another_amplitude(estimator, windows)
+        if getattr(estimator, "_reads_scale", True):
+            compare_amplitude(estimator, windows)
     return windows
 
 

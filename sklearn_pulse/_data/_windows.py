@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -86,6 +86,8 @@ class CheckedWindows:
         self.groups = check_groups(groups, self.n_samples)
         self.labels = None if labels is None else np.asarray(labels)
         self.takes_nan = takes_nan
+        # Sees the first block that is read, so that looking at a few windows reads none again.
+        self.on_first_block: Callable[[Block], None] | None = None
 
     def __len__(self) -> int:
         return self.n_samples * self.n_windows
@@ -168,6 +170,14 @@ class CheckedWindows:
         ValueError
             If a value is infinite, or overflows float32.
         """
+        block = self._read(index)
+        if self.on_first_block is not None and len(block.x):
+            look, self.on_first_block = self.on_first_block, None
+            look(block)
+        return block
+
+    def _read(self, index: NDArray[np.intp]) -> Block:
+        """Gather windows as :meth:`take` returns them."""
         with np.errstate(over="ignore"):
             x = np.ascontiguousarray(self._gather(index), dtype=np.float32)
         if min(x.strides) < 0:  # an axis of length 1, which NumPy counts as contiguous

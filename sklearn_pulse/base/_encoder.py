@@ -116,6 +116,7 @@ class WindowEmbedder(
     _min_batch_size = 1  # a method that contrasts windows sets 2
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether training reads which recording a window comes from
+    _reads_scale = True  # whether windows in another unit have other features
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _layouts: tuple[str | None, ...] = LAYOUTS  # what `input_layout` may be
     _unstored: tuple[str, ...] = ("net_",)

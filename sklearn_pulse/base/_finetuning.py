@@ -100,7 +100,7 @@ class FineTuner(LabeledEmbedder):
         return None if self.pretrained is None else _fitted_transformer(self.pretrained)
 
     def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
-        self._variable_length = True
+        self._variable_length = self._reads_scale = True
         self._pretrained = copy.copy(pretrained)  # a later fit gives the original another net
         if pretrained is None:
             return None
@@ -108,6 +108,7 @@ class FineTuner(LabeledEmbedder):
         self._check_signals(pretrained)
         fitted = pretrained.n_timesteps_in_
         self._variable_length = pretrained._variable_length
+        self._reads_scale = pretrained._reads_scale
         if not self._variable_length and n_timesteps != fitted:
             raise ValueError(
                 f"X has windows of {n_timesteps} time steps, but the pretrained"

@@ -295,6 +295,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         " is the same"
     )
     _variable_length = False
+    _reads_scale = False  # each window is standardised
     _poolings = ("cls", "mean", "max")
 
     def __init__(

@@ -132,9 +132,9 @@ def output_times(system: System, n_timesteps: int) -> Tensor:
     return torch.linspace(0.0, t_end, n_out, dtype=torch.float32, device="cpu")
 
 
-def n_steps(system: System) -> int:
-    """Count the integration steps behind `N_TIMESTEPS` outputs."""
-    return len(step_times(float(output_times(system, N_TIMESTEPS)[-1]))) - 1
+def n_steps(system: System, n_timesteps: int) -> int:
+    """Count the integration steps behind `n_timesteps` outputs."""
+    return len(step_times(float(output_times(system, n_timesteps)[-1]))) - 1
 
 
 def sampling_rate(system: System) -> float:

@@ -116,7 +116,7 @@ def missing_batches(
 
 def count_steps(system: System, batches: list[list[Key]]) -> int:
     """Return the number of (set, step) pairs of batches, the total of a progress bar."""
-    return n_steps(system) * sum(map(len, batches))
+    return n_steps(system, N_TIMESTEPS) * sum(map(len, batches))
 
 
 def fill(

@@ -76,6 +76,8 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     ['channel0_lag1', 'channel0_speed_lag1']
     """
 
+    _reads_scale = False
+
     _unstored = ("bin_edges_",)
 
     def __init__(

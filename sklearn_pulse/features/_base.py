@@ -96,6 +96,7 @@ class BaseFeatureTransformer(
     _allow_nan = True  # whether a window may have missing time steps
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether `fit` reads which recording a window comes from
+    _reads_scale = True  # whether windows in another unit have other features
     _dtype: type[np.floating[Any]] = np.float32  # of the features
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -87,6 +87,8 @@ class RhythmTransformer(BaseFeatureTransformer):
     True
     """
 
+    _reads_scale = False
+
     _unstored = ("radii_",)
 
     def __init__(

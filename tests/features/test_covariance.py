@@ -141,6 +141,7 @@ def test_one_artefact_does_not_make_other_windows_look_quiet(cls, name):
     np.testing.assert_array_less(getattr(cls().fit(mostly_dead), name), getattr(louder, name))
 
 
+@pytest.mark.filterwarnings("ignore:Channel 0 of X is")
 def test_eigenvalues_that_rounding_makes_negative_have_logarithms():
     X, _ = make_windows(20, 40, 4)
     covariance = CovarianceTransformer(shrinkage=1e-15).fit(X)

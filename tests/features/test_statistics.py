@@ -72,6 +72,7 @@ def test_a_sine_is_strongest_in_its_octave(period):
     assert np.exp(bands.max()) == pytest.approx(0.5 * 1.5, rel=0.05)  # 1.5: the taper's leakage
 
 
+@pytest.mark.filterwarnings("ignore:Channel 0 of X is")
 @pytest.mark.parametrize("unit", [1e-13, 1e-6, 1e3])
 def test_the_unit_of_a_signal_shifts_its_spectrum(unit):
     """Magnetoencephalograms come in tesla, of 1e-13."""
@@ -134,6 +135,7 @@ def test_padding_with_missing_steps_changes_nothing():
     np.testing.assert_array_equal(features[4, octaves], statistics.transform(held)[0, octaves])
 
 
+@pytest.mark.filterwarnings("ignore:Channel . of X is")
 @given(arrays(np.float32, (3, 9, 2), elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan)))
 @settings(max_examples=50, deadline=None)
 def test_features_are_finite_whatever_is_missing(X):
