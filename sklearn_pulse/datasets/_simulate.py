@@ -132,7 +132,7 @@ def output_times(system: System, n_timesteps: int) -> Tensor:
     return torch.linspace(0.0, t_end, n_out, dtype=torch.float32, device="cpu")
 
 
-def n_steps(system: System, n_timesteps: int) -> int:
+def n_steps(system: System, n_timesteps: int = N_TIMESTEPS) -> int:
     """Count the integration steps behind `n_timesteps` outputs."""
     return len(step_times(float(output_times(system, n_timesteps)[-1]))) - 1
 
