@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -70,21 +71,23 @@ class Execution:
         home = os.path.abspath(as_path("data_home", home, optional=True))
         object.__setattr__(self, "data_home", home)
 
-    def load(self, load: Callable[..., Task]) -> Task:
+    def load(self, load: Callable[..., Task], *arguments: Any) -> Task:
         """Load a task.
 
         Parameters
         ----------
         load : callable
-            Function of the keyword arguments `data_home` and `download_if_missing` that returns a
-            task.
+            Function of some arguments, and of the keyword arguments `data_home` and
+            `download_if_missing`, that returns a task.
+        *arguments : hashable
+            The arguments.
 
         Returns
         -------
         Task
             The task, which is cached.
         """
-        return load_once(load, self.data_home, self.download)
+        return load_once(load, arguments, self.data_home, self.download)
 
     def method(self, name: str) -> Method:
         """Return a method of the package, or an estimator of the user as a method.

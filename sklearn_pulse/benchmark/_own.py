@@ -8,8 +8,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +194,7 @@ def own_task(dataset: str, fold: int, execution: Execution) -> Task:
 
     The next fold is the validation part. There are `N_FOLDS` folds, or as many as groups.
     """
-    task = execution.load(_loader(execution.folder / "data" / dataset))
+    task = execution.load(_load, execution.folder / "data" / dataset)
     n_folds = n_folds_of(dataset)
     task = task.stratified_fold(fold % n_folds, n_folds)
     if fold < n_folds:
@@ -209,29 +208,24 @@ def n_folds_of(dataset: str) -> int:
     return int(dataset.partition(".")[2] or N_FOLDS)
 
 
-@cache
-def _loader(folder: Path) -> Callable[..., Task]:
-    """Return one function per folder, so that loaded tasks can be cached by it."""
-
-    def load(**home: Any) -> Task:
-        arrays = dict(_stored(folder))
-        if _digest(arrays) != OwnSource(folder.name).digest:
-            raise ValueError(
-                f"{folder} does not hold the windows that were stored in it: delete the folder, and"
-                " add the windows again."
-            )
-        return Task(
-            folder.name,
-            arrays["X"],
-            np.asarray(arrays["y"]),
-            np.asarray(arrays["groups"]),
-            np.full(len(arrays["y"]), "train", dtype="<U5"),
-            group_unit=_unit(arrays),
-            recording=arrays.get("recording"),
-            start=arrays.get("start"),
+def _load(folder: Path, **home: Any) -> Task:
+    """Return the windows of a folder of the results; no data home holds them."""
+    arrays = dict(_stored(folder))
+    if _digest(arrays) != OwnSource(folder.name).digest:
+        raise ValueError(
+            f"{folder} does not hold the windows that were stored in it: delete the folder, and"
+            " add the windows again."
         )
-
-    return load
+    return Task(
+        folder.name,
+        arrays["X"],
+        np.asarray(arrays["y"]),
+        np.asarray(arrays["groups"]),
+        np.full(len(arrays["y"]), "train", dtype="<U5"),
+        group_unit=_unit(arrays),
+        recording=arrays.get("recording"),
+        start=arrays.get("start"),
+    )
 
 
 def _unit(arrays: dict[str, NDArray[Any]]) -> str:

@@ -25,8 +25,8 @@ class ComparisonSource:
     Parameters
     ----------
     load : callable
-        Function of a seed that returns a loader, a function of the keyword arguments `data_home`
-        and `download_if_missing` that returns a `Task`.
+        Function of the keyword arguments `data_home` and `download_if_missing` that returns a
+        `Task`; of a seed before them if it is drawn.
     preset : str
         Name of the data set in :mod:`sklearn_pulse.presets`.
     column : str
@@ -37,24 +37,22 @@ class ComparisonSource:
         Function of a `Task` and the number of the run that returns the divided `Task`.
     relabel : callable or None, default=None
         Function from the labels to those that are scored; None keeps them.
+    is_drawn : bool, default=False
+        Whether each run has windows of its own, which a seed draws.
     """
 
-    load: Callable[[int], Callable[..., Task]]
+    load: Callable[..., Task]
     preset: str
     column: str
     n_runs: int
     divide: Callable[[Task, int], Task]
     relabel: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+    is_drawn: bool = False
 
     @property
     def title(self) -> str:
         """Name in tables."""
         return self.column
-
-
-def _same(load: Callable[..., Task]) -> Callable[[int], Callable[..., Task]]:
-    """Return a function that returns one loader for all seeds."""
-    return lambda seed: load
 
 
 def _bonn(**home: Any) -> Task:
@@ -82,27 +80,25 @@ def _published(task: Task, number: int) -> Task:
 
 
 SOURCES = {
-    "har": ComparisonSource(_same(TASKS["har"].load), "har", "HAR, recordings", 3, _published),
+    "har": ComparisonSource(TASKS["har"].load, "har", "HAR, recordings", 3, _published),
     "har-people": ComparisonSource(
-        _same(TASKS["har"].load), "har", "HAR, people", N_FOLDS, Task.stratified_fold
+        TASKS["har"].load, "har", "HAR, people", N_FOLDS, Task.stratified_fold
     ),
-    "wesad": ComparisonSource(
-        _same(TASKS["ppg"].load), "ppg", "WESAD", N_FOLDS, Task.stratified_fold
-    ),
+    "wesad": ComparisonSource(TASKS["ppg"].load, "ppg", "WESAD", N_FOLDS, Task.stratified_fold),
     "mitbih": ComparisonSource(
-        _same(TASKS["ecg"].load), "ecg", "MIT-BIH rhythm", N_FOLDS, Task.stratified_fold
+        TASKS["ecg"].load, "ecg", "MIT-BIH rhythm", N_FOLDS, Task.stratified_fold
     ),
     "bonn-2": ComparisonSource(
-        _same(_bonn), "eeg-transfer", "Bonn, 2 classes", N_FOLDS, Task.stratified_fold, _is_seizure
+        _bonn, "eeg-transfer", "Bonn, 2 classes", N_FOLDS, Task.stratified_fold, _is_seizure
     ),
     "bonn-5": ComparisonSource(
-        _same(_bonn), "eeg-transfer", "Bonn, 5 classes", N_FOLDS, Task.stratified_fold
+        _bonn, "eeg-transfer", "Bonn, 5 classes", N_FOLDS, Task.stratified_fold
     ),
-    "gesture": ComparisonSource(
-        _same(_gesture), "har-transfer", "UWave", N_FOLDS, Task.with_validation
-    ),
+    "gesture": ComparisonSource(_gesture, "har-transfer", "UWave", N_FOLDS, Task.with_validation),
     **{
-        name: ComparisonSource(source.load, source.preset, f"chaos, {source.column}", 1, _published)
+        name: ComparisonSource(
+            source.load, source.preset, f"chaos, {source.column}", 1, _published, is_drawn=True
+        )
         for name, source in SYNTHETIC.items()
         if source.noise in (3, 5)
     },
@@ -113,7 +109,8 @@ COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
 def on_division(condition: Condition) -> Trial:
     """Return a trial on the division whose number is the seed."""
     source, seed = SOURCES[condition.dataset], condition.seed
-    task = condition.execution.load(source.load(seed))
+    drawn_by = (seed,) if source.is_drawn else ()
+    task = condition.execution.load(source.load, *drawn_by)
     division = f"{source.column} {seed}"
     if condition.scored == "test" and source.divide is Task.with_validation:
         division += ", undivided"  # all training windows train

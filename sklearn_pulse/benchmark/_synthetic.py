@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,26 +42,13 @@ class SyntheticSource:
         """Column of the accuracy in the table of the system."""
         return f"noise {self.noise}"
 
-    def load(self, seed: int) -> Callable[..., Task]:
-        """Return a function that loads the task of a seed, which draws the parameter values."""
-        return _loader(self.system, self.noise, seed)
-
-
-SYNTHETIC = {
-    f"{system.replace('_', '-')}-{noise}": SyntheticSource(system, noise)
-    for system in SYSTEMS
-    for noise in NOISE_LEVELS
-}
-
-
-@cache
-def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
-    """Return one function per task, so that loaded tasks can be cached by it."""
-
-    def load(**home: Any) -> Task:
-        data: Any = make_system_classification(system, noise=float(noise), random_state=seed)
+    def load(self, seed: int, **home: Any) -> Task:
+        """Return the task of a seed, which draws the parameter values."""
+        data: Any = make_system_classification(
+            self.system, noise=float(self.noise), random_state=seed
+        )
         return Task(
-            f"{system}-{noise}",
+            f"{self.system}-{self.noise}",
             data.X,
             data.y,
             data.groups,
@@ -76,13 +61,18 @@ def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
             start=data.get("start"),
         )
 
-    return load
+
+SYNTHETIC = {
+    f"{system.replace('_', '-')}-{noise}": SyntheticSource(system, noise)
+    for system in SYSTEMS
+    for noise in NOISE_LEVELS
+}
 
 
 def on_system(condition: Condition) -> Trial:
     """Return a trial on the task whose parameter values the seed draws."""
     source = SYNTHETIC[condition.dataset]
-    task = condition.execution.load(source.load(condition.seed))
+    task = condition.execution.load(source.load, condition.seed)
     return Trial(condition, task, source.preset)
 
 

@@ -71,9 +71,11 @@ class Scenario:
 
 
 @functools.lru_cache(maxsize=2)
-def load_once(load: Callable[..., Task], data_home: str | None, download: bool) -> Task:
+def load_once(
+    load: Callable[..., Task], arguments: tuple[Any, ...], data_home: str | None, download: bool
+) -> Task:
     """Load a task; it is cached, since a process runs many trials on it."""
-    return load(data_home=data_home, download_if_missing=download)
+    return load(*arguments, data_home=data_home, download_if_missing=download)
 
 
 def task_of(name: str, data: Any, note: str = "", **changes: Any) -> Task:

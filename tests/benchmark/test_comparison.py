@@ -34,7 +34,7 @@ def load_known(**home):
 
 @pytest.fixture
 def toy(monkeypatch, few_penalties):
-    source = ComparisonSource(lambda seed: load_known, "har", "UWave", 2, Task.stratified_fold)
+    source = ComparisonSource(load_known, "har", "UWave", 2, Task.stratified_fold)
     monkeypatch.setitem(SOURCES, "gesture", source)
 
 
@@ -112,9 +112,7 @@ def test_looks_at_test_parts_are_logged(toy, tmp_path):
 def test_a_split_without_validation_part_trains_on_all_its_windows(tmp_path, monkeypatch):
     task = load_known()
     published = dataclasses.replace(task, split=np.where(task.split == "val", "train", task.split))
-    source = ComparisonSource(
-        lambda seed: lambda **home: published, "har", "UWave", 1, Task.with_validation
-    )
+    source = ComparisonSource(lambda **home: published, "har", "UWave", 1, Task.with_validation)
     monkeypatch.setitem(SOURCES, "gesture", source)
     small = presets.get("pulse", "har") | SMALL_SETTINGS
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: small)
@@ -170,7 +168,7 @@ def test_sources_have_their_runs_and_the_two_problems_of_bonn_one_division(data_
     assert runs == {name: source.n_runs for name, source in SOURCES.items()}
     assert min(runs[name] for name in ("wesad", "mitbih", "har-people", "bonn-2", "bonn-5")) >= 5
     home = {"data_home": data_home, "download_if_missing": False}
-    task = SOURCES["bonn-5"].load(0)(**home)
+    task = SOURCES["bonn-5"].load(**home)
     assert np.unique(task.y, return_counts=True)[1].tolist() == [2300] * 5
     seizures = 1 - TASKS["epilepsy"].load(**home).y
     np.testing.assert_array_equal(SOURCES["bonn-2"].relabel(task.y), seizures)

@@ -10,6 +10,7 @@ from sklearn_pulse.benchmark import Cell, Results, _synthetic, plan, report
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._synthetic import NOISE_LEVELS, SYNTHETIC, SYSTEMS
 from sklearn_pulse.benchmark._tables import EVERYTHING, tables
+from sklearn_pulse.benchmark._tasks import load_once
 from sklearn_pulse.windows import sliding_windows
 
 from .toy import SMALL_SETTINGS
@@ -44,7 +45,7 @@ def toy_system(system, noise, random_state):
 def toy(monkeypatch):
     toy_system.calls = []
     monkeypatch.setattr(_synthetic, "make_system_classification", toy_system)
-    _synthetic._loader.cache_clear()
+    load_once.cache_clear()
     cut = presets.windows("pulse", "synthetic") | {"length": 20, "stride": 5, "stride_val": 10}
     labeled = presets.windows("pulseoracle", "synthetic") | {"length": 20}
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: dict(SMALL_SETTINGS))
@@ -54,7 +55,7 @@ def toy(monkeypatch):
         lambda method, _, **kwargs: labeled if method == "pulseoracle" else cut,
     )
     yield
-    _synthetic._loader.cache_clear()
+    load_once.cache_clear()
 
 
 def finish(folder, dataset, method, seed, accuracy):
