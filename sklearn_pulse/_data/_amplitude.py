@@ -31,8 +31,10 @@ def note_amplitude(estimator: Any, windows: CheckedWindows) -> None:
     number = _evenly(len(windows), min(_MAX_NOTED, max(1, _MAX_ELEMENTS // size)))
     # One window at a time, since memory maps may be long. Infinities are refused later.
     rows = (_amplitudes(windows.values(number[i : i + 1])) for i in range(len(number)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        amplitudes = np.concatenate(list(rows))
     low, high = np.full((2, windows.n_channels), np.nan)
-    for channel, values in enumerate(np.concatenate(list(rows)).T):
+    for channel, values in enumerate(amplitudes.T):
         known = values[~np.isnan(values)]
         if len(known):
             low[channel], high[channel] = np.percentile(known, _PERCENTILES)

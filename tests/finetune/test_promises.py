@@ -229,6 +229,7 @@ def test_bags_are_pooled_before_the_head(pulse):
     )
 )
 @pytest.mark.filterwarnings("ignore:X has more channels", "ignore:The scale of X is extreme")
+@pytest.mark.filterwarnings("ignore:Channel . of X is")
 @pytest.mark.filterwarnings("ignore:float32 does not hold the variation")  # of tiny values
 def test_any_finite_values_and_any_missing_steps(X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
