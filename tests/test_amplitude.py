@@ -18,6 +18,7 @@ from sklearn_pulse import (
     pretrained,
 )
 from sklearn_pulse.baselines import PatchTSTTransformer
+from sklearn_pulse.datasets import fetch_har, fetch_mitbih_af, fetch_wesad
 from sklearn_pulse.features import (
     AutocorrelationTransformer,
     RhythmTransformer,
@@ -204,3 +205,21 @@ def test_the_model_that_comes_along_wants_microvolts():
     assert not warned(model.transform, eeg)
     (text,) = warned(model.transform, 1e-6 * eeg)
     assert "If X has another unit, convert it" in text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* is read instead")  # of the ECG
+@pytest.mark.parametrize("fetch", [fetch_har, fetch_wesad, fetch_mitbih_af])
+def test_people_held_out_are_not_warned_of_but_in_another_unit(fetch, data_home):
+    if fetch is fetch_mitbih_af:
+        pytest.importorskip("wfdb")
+    data = fetch(data_home, download_if_missing=False)
+    person = np.unique(data.groups, return_inverse=True)[1]
+    windows = np.asarray(data.X, dtype=np.float32)
+    for fold in range(3):
+        fitted = StatisticsTransformer().fit(windows[person % 3 != fold])
+        for one in range(fold, person.max() + 1, 3):
+            own = windows[person == one]
+            assert not warned(fitted.transform, own)
+            assert not any(warned(fitted.transform, window[None]) for window in own[::20])
+            assert warned(fitted.transform, 1000 * own) and warned(fitted.transform, own / 1000)
