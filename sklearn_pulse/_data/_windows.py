@@ -51,6 +51,9 @@ class CheckedWindows:
         Number of channels of a window.
     is_bag : bool
         Whether the input has four dimensions.
+    on_first_block : callable or None
+        Is called with the first block that :meth:`take` reads, and no further one: who looks at a
+        few windows reads none again.
 
     Examples
     --------
@@ -60,6 +63,8 @@ class CheckedWindows:
     >>> windows.n_timesteps, windows.n_channels
     (8, 2)
     """
+
+    on_first_block: Callable[[Block], None] | None = None
 
     def __init__(
         self,
@@ -86,8 +91,6 @@ class CheckedWindows:
         self.groups = check_groups(groups, self.n_samples)
         self.labels = None if labels is None else np.asarray(labels)
         self.takes_nan = takes_nan
-        # Sees the first block that is read, so that looking at a few windows reads none again.
-        self.on_first_block: Callable[[Block], None] | None = None
 
     def __len__(self) -> int:
         return self.n_samples * self.n_windows
