@@ -13,6 +13,7 @@ from ._windows import Block, CheckedWindows
 
 # Most windows that are looked at, evenly spaced, and most values of those of `fit`.
 _MAX_NOTED, _MAX_COMPARED, _MAX_ELEMENTS = 64, 8, 2**20
+_AT_A_TIME = 16
 _PERCENTILES = (5, 95)  # windows of artefacts lie beyond
 _TOO_MUCH = 30.0  # units are a thousand or a million times apart; rest and effort are closer
 
@@ -29,8 +30,9 @@ def note_amplitude(estimator: Any, windows: CheckedWindows) -> None:
     """
     size = windows.n_timesteps * windows.n_channels
     number = _evenly(len(windows), min(_MAX_NOTED, max(1, _MAX_ELEMENTS // size)))
-    # One window at a time, since memory maps may be long. Infinities are refused later.
-    rows = (_amplitudes(windows.values(number[i : i + 1])) for i in range(len(number)))
+    # A few at a time, since memory maps may be long. Infinities are refused later.
+    parts = np.split(number, range(_AT_A_TIME, len(number), _AT_A_TIME))
+    rows = (_amplitudes(windows.values(part)) for part in parts)
     with np.errstate(over="ignore", invalid="ignore"):
         amplitudes = np.concatenate(list(rows))
     low, high = np.full((2, windows.n_channels), np.nan)
