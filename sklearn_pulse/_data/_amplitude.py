@@ -13,7 +13,6 @@ from ._windows import Block, CheckedWindows
 
 # Most windows that are looked at, evenly spaced, and most values of those of `fit`.
 _MAX_NOTED, _MAX_COMPARED, _MAX_ELEMENTS = 64, 8, 2**20
-_AT_A_TIME = 16
 _PERCENTILES = (5, 95)  # windows of artefacts lie beyond
 _TOO_MUCH = 30.0  # units are a thousand or a million times apart; rest and effort are closer
 
@@ -30,8 +29,8 @@ def note_amplitude(estimator: Any, windows: CheckedWindows) -> None:
     """
     size = windows.n_timesteps * windows.n_channels
     number = _evenly(len(windows), min(_MAX_NOTED, max(1, _MAX_ELEMENTS // size)))
-    # A few at a time, since memory maps may be long. Infinities are refused later.
-    parts = np.split(number, range(_AT_A_TIME, len(number), _AT_A_TIME))
+    # A block at a time, since memory maps may be long. Infinities are refused later.
+    parts = np.split(number, range(windows.block_size, len(number), windows.block_size))
     rows = (_amplitudes(windows.values(part)) for part in parts)
     with np.errstate(over="ignore", invalid="ignore"):
         amplitudes = np.concatenate(list(rows))

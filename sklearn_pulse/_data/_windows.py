@@ -96,6 +96,11 @@ class CheckedWindows:
         return self.n_samples * self.n_windows
 
     @property
+    def block_size(self) -> int:
+        """Number of windows that :meth:`blocks` reads at a time."""
+        return max(1, _BLOCK_ELEMENTS // (self.n_timesteps * self.n_channels))
+
+    @property
     def names_recordings(self) -> bool:
         """Whether the input itself tells which recording a window belongs to."""
         return self.is_bag or (self.lazy is not None and self.lazy.recording is not None)
@@ -217,9 +222,8 @@ class CheckedWindows:
 
     def blocks(self) -> Iterator[tuple[NDArray[np.intp], Block]]:
         """Yield all windows in order, a few at a time."""
-        size = max(1, _BLOCK_ELEMENTS // (self.n_timesteps * self.n_channels))
-        for start in range(0, len(self), size):
-            index = np.arange(start, min(start + size, len(self)))
+        for start in range(0, len(self), self.block_size):
+            index = np.arange(start, min(start + self.block_size, len(self)))
             yield index, self.take(index)
 
     def scan(self) -> NDArray[np.bool_]:
