@@ -166,6 +166,11 @@ def test_no_window_is_read_again():
     assert sorted(read) == [*range(100)]
 
 
+def test_it_is_said_once_of_many_blocks(monkeypatch):
+    monkeypatch.setattr("sklearn_pulse._data._windows._BLOCK_ELEMENTS", 3 * X[0].size)
+    assert len(warned(statistics.transform, 1000 * X)) == 1
+
+
 def test_validation_windows_in_another_unit_are_warned_of():
     assert warned(quick(PulseTransformer).fit, X, X_val=1000 * X)
 

@@ -96,6 +96,15 @@ def test_the_oracles_get_labels_and_the_seed_draws_the_task(tmp_path, toy, monke
     }
 
 
+@pytest.mark.usefixtures("few_penalties")
+def test_a_chaotic_source_of_the_comparison_is_drawn_and_loaded_once(tmp_path, toy):
+    arguments = ["comparison", "--dataset", "lorenz-3", "--seeds", "1", "--out", str(tmp_path)]
+    for method in ("statistics", "majority"):
+        assert main([*arguments, "--method", method, "--budget", "smoke"]) == 0
+    assert toy_system.calls == [("lorenz", 3.0, 0)]
+    assert len({record["cell"]["method"] for record in Results(tmp_path)}) == 2
+
+
 def test_the_mean_is_over_systems_seed_by_seed(tmp_path):
     rng = np.random.default_rng(0)
     scores = {}
