@@ -8,7 +8,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from .._data._windows import CheckedWindows
+from .._data._windows import CheckedWindows, evenly
 from ._neighbours import adjacent
 from ._recording_moments import rows_to_partner
 from ._types import Matrix
@@ -66,7 +66,7 @@ def spans_without_overlap(
 
 def _spread(pairs: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """Return some of the pairs, from the first to the last."""
-    return pairs[np.linspace(0, len(pairs) - 1, min(most, len(pairs))).astype(np.intp)]
+    return pairs[evenly(len(pairs), most)]
 
 
 class _Overlaps(NamedTuple):

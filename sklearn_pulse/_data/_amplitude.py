@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warnings import warn_user
-from ._windows import Block, CheckedWindows
+from ._windows import Block, CheckedWindows, evenly
 
 # Most windows that are looked at, evenly spaced, and most values of those of `fit`.
 _MAX_NOTED, _MAX_COMPARED, _MAX_ELEMENTS = 64, 8, 2**20
@@ -28,7 +28,7 @@ def note_amplitude(estimator: Any, windows: CheckedWindows) -> None:
         The windows of `fit`.
     """
     size = windows.n_timesteps * windows.n_channels
-    number = _evenly(len(windows), min(_MAX_NOTED, max(1, _MAX_ELEMENTS // size)))
+    number = evenly(len(windows), min(_MAX_NOTED, max(1, _MAX_ELEMENTS // size)))
     # A block at a time, since memory maps may be long. Infinities are refused later.
     parts = np.split(number, range(windows.block_size, len(number), windows.block_size))
     rows = (_amplitudes(windows.values(part)) for part in parts)
@@ -62,7 +62,7 @@ def compare_amplitude(estimator: Any, windows: CheckedWindows) -> None:
 def _warn(block: Block, fitted: NDArray[np.float64], name: str) -> None:
     """Warn if the median amplitude of a channel lies far beyond that of `fit`."""
     low, high = fitted
-    chosen = _evenly(len(block.x), _MAX_COMPARED)
+    chosen = evenly(len(block.x), _MAX_COMPARED)
     x = block.x[chosen]
     if block.observed is not None:
         x = np.where(block.observed[chosen, :, np.newaxis], x, np.float32(np.nan))
@@ -81,11 +81,6 @@ def _warn(block: Block, fitted: NDArray[np.float64], name: str) -> None:
             f" {low[c]:.3g} to {high[c]:.3g}. If X has another unit, convert it; if the sensor was"
             " changed or failed, fit on windows of this kind too."
         )
-
-
-def _evenly(n: int, most: int) -> NDArray[np.intp]:
-    """Return at most `most` numbers below n, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
 def _amplitudes(x: NDArray[np.float32]) -> NDArray[np.float64]:

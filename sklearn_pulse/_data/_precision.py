@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._warnings import warn_user
-from ._windows import CheckedWindows
+from ._windows import CheckedWindows, evenly
 
 # Most windows and time steps that are looked at, and most values: fewer windows of many channels.
 _MAX_WINDOWS, _MAX_STEPS, _MAX_ELEMENTS = 64, 1024, 2**20
@@ -41,10 +41,9 @@ def lost_variation(windows: CheckedWindows) -> str | None:
         return None
     step = -(-windows.n_timesteps // _MAX_STEPS)
     size = -(-windows.n_timesteps // step) * windows.n_channels
-    n_windows = min(len(windows), _MAX_WINDOWS, max(1, _MAX_ELEMENTS // size))
-    number = np.linspace(0, len(windows) - 1, n_windows).astype(np.intp)
+    chosen = evenly(len(windows), min(_MAX_WINDOWS, max(1, _MAX_ELEMENTS // size)))
     # One window at a time, since memory maps may be long.
-    sample = np.stack([windows._gather(number[i : i + 1])[0, ::step] for i in range(n_windows)])
+    sample = np.stack([windows._gather(number)[0, ::step] for number in chosen[:, np.newaxis]])
     x = sample.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         error = x - x.astype(np.float32)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._moments import Moments
 from .._warnings import warn_user
-from ._windows import Block, CheckedWindows
+from ._windows import Block, CheckedWindows, evenly
 
 _MAX_WINDOWS = 256
 _EXTREME = 1e3  # largest spread, its inverse the smallest, and largest mean in spreads
@@ -30,9 +30,8 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
         Numbers of the windows to train on.
     """
     index = index.ravel()  # windows of bags lie in rows
-    n_windows = min(len(index), _MAX_WINDOWS)
     # One window at a time, since memory maps may be long.
-    chosen = index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp), np.newaxis]
+    chosen = index[evenly(len(index), _MAX_WINDOWS), np.newaxis]
     # No `map`: it would end, without a word, at a StopIteration from the `take` of a user.
     blocks = (windows.take(number) for number in chosen)
     moments = _moments_of(blocks, windows.n_channels)

@@ -16,6 +16,17 @@ from ..windows import LazyWindows
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
 
+def evenly(n: int, most: int) -> NDArray[np.intp]:
+    """Return at most `most` of the numbers below n, evenly spaced, the first and last among them.
+
+    Examples
+    --------
+    >>> evenly(9, 3).tolist(), evenly(2, 3).tolist()
+    ([0, 4, 8], [0, 1])
+    """
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
 class Block(NamedTuple):
     """Windows that are ready for a network."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._data._windows import Block, CheckedWindows
+from .._data._windows import Block, CheckedWindows, evenly
 from .._docstrings import complete_docstring
 from .._parameters import check_integer, check_real
 from .._persistence import stored_array, tensor_of
@@ -214,8 +214,7 @@ def _check_delays(delays: Any) -> None:
 
 def spread_evenly(usable: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return at most 256 of the numbers, spread evenly."""
-    number = min(len(usable), CHUNK)
-    return usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
+    return usable[evenly(len(usable), CHUNK)]
 
 
 def mean_without_artefacts(sums: Signals, number: Signals) -> NDArray[np.float64]:

@@ -194,28 +194,7 @@ def _panels(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
 
 
 def as_floats(values: Any) -> NDArray[np.float64]:
-    """Return numbers as an array, NaN where they are masked.
-
-    Parameters
-    ----------
-    values : array-like
-        Given values.
-
-    Returns
-    -------
-    ndarray of float
-        The numbers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the values are no real numbers.
-
-    Examples
-    --------
-    >>> as_floats([1, 2])
-    array([1., 2.])
-    """
+    """Return numbers as an array, NaN where masked; raise if they are no real numbers."""
     values = nan_where_masked(of_tensor(values))
     kept = np.asarray(values)
     if kept.dtype.kind not in "fiubO":  # NumPy cuts complex numbers, and makes numbers of dates
