@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from .._inputs._recordings import as_recordings
 from .._parameters import check_real, check_seed
 from .._seeds import as_seed
 from .._typing import InputLayout, RandomState
 from .._warnings import warn_user
-from ._alignment import recording_groups
-from ._checks import check_grid
-from ._grid import as_bunch, count_steps, join_starts, report_short
+from ._grid import join_starts, lay_grid
 
 
 def random_windows(
@@ -131,37 +128,32 @@ def random_windows(
     >>> w.X.shape
     (466, 128, 6)
     """
-    length, stride, downsample = check_grid(length, stride, downsample)
     meaning = "1.0 keeps all of them"
     check_real(
         "fraction", fraction, 0.0, 1.0, open_minimum=True, open_maximum=False, meaning=meaning
     )
-    arrays = as_recordings(recordings, input_layout)
-    group_of = recording_groups(groups, len(arrays), recordings)
-    n_timesteps = count_steps(arrays, downsample)
-    report_short(n_timesteps, length)
-
     check_seed("random_state", random_state)
-    seed = as_seed(random_state, 2**31)
-    starts = [
-        _permuted_starts(n, length, stride, fraction, seed + i)
-        for i, n in enumerate(n_timesteps.tolist())
-    ]
-    recording, start = join_starts(starts)
-    _report_dropped(starts, n_timesteps >= length, fraction)
-    return as_bunch(
+    grid = lay_grid(
         recordings,
-        arrays,
-        recording,
-        start * downsample,
-        None,
-        group_of,
-        length=length,
-        downsample=downsample,
+        length,
+        stride,
+        downsample,
+        groups=groups,
         lazy=lazy,
+        input_layout=input_layout,
         sampling_rate=sampling_rate,
         channel_names=channel_names,
     )
+    n_kept = grid.count_steps()
+
+    seed = as_seed(random_state, 2**31)
+    starts = [
+        _permuted_starts(n, grid.length, grid.stride, fraction, seed + i)
+        for i, n in enumerate(n_kept.tolist())
+    ]
+    recording, start = join_starts(starts)
+    _report_dropped(starts, n_kept >= grid.length, fraction)
+    return grid.cut(recording, start, None)
 
 
 def _permuted_starts(

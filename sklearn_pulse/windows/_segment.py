@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from .._inputs._recordings import as_recordings
 from .._inputs._tables import is_table, refuse_other_frame, table_values
 from .._parameters import is_number
 from .._typing import InputLayout
 from .._warnings import warn_user
-from ._alignment import recording_groups
-from ._checks import check_grid
-from ._grid import as_bunch, join_starts
+from ._grid import join_starts, lay_grid
 from ._labels import UNLABELED, as_label_array, unmasked
 
 _COLUMNS = ("recording", "start", "end", "label")
@@ -130,36 +127,32 @@ def segment_windows(
     >>> w.y.tolist()
     ['walk', 'walk', 'stand', 'stand', 'stand']
     """
-    length, stride, downsample = check_grid(length, stride, downsample)
-    arrays = as_recordings(recordings, input_layout)
-    group_of = recording_groups(groups, len(arrays), recordings)
-    intervals, labels = _parse_segments(segments, arrays, input_layout)
+    grid = lay_grid(
+        recordings,
+        length,
+        stride,
+        downsample,
+        groups=groups,
+        lazy=lazy,
+        input_layout=input_layout,
+        sampling_rate=sampling_rate,
+        channel_names=channel_names,
+    )
+    intervals, labels = _parse_segments(segments, grid.recordings, input_layout)
     # Kept step k is step k * downsample of the recording, so both bounds are rounded up.
-    bounds = -(-intervals[:, 1:] // downsample)
-    starts = [np.arange(a, max(b - length + 1, a), stride) for a, b in bounds.tolist()]
+    bounds = -(-intervals[:, 1:] // grid.downsample)
+    starts = [np.arange(a, max(b - grid.length + 1, a), grid.stride) for a, b in bounds.tolist()]
     segment, start = join_starts(starts)
     if not len(start):
         raise ValueError(
             f"no segment is long enough for a window: the longest has "
             f"{(bounds[:, 1] - bounds[:, 0]).max()} steps after down-sampling and "
-            f"length={length}; choose a smaller length, or, if start and end are in seconds,"
+            f"length={grid.length}; choose a smaller length, or, if start and end are in seconds,"
             " multiply them by the sampling rate."
         )
-    _report_lost_classes(labels, labels[segment], length)
-    _report_lost_recordings(intervals[:, 0], intervals[segment, 0], length)
-    return as_bunch(
-        recordings,
-        arrays,
-        intervals[segment, 0],
-        start * downsample,
-        labels[segment],
-        group_of,
-        length=length,
-        downsample=downsample,
-        lazy=lazy,
-        sampling_rate=sampling_rate,
-        channel_names=channel_names,
-    )
+    _report_lost_classes(labels, labels[segment], grid.length)
+    _report_lost_recordings(intervals[:, 0], intervals[segment, 0], grid.length)
+    return grid.cut(intervals[segment, 0], start, labels[segment])
 
 
 def _report_lost_classes(labels: NDArray[Any], kept: NDArray[Any], length: int) -> None:

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from .._inputs._recordings import as_recordings
 from .._typing import InputLayout
-from ._alignment import align, recording_groups
-from ._checks import check_grid
-from ._grid import as_bunch, count_steps, join_starts, report_short
+from ._alignment import align
+from ._grid import join_starts, lay_grid
 from ._labels import check_label_rule, parse_labels, window_labels
 
 
@@ -152,37 +150,32 @@ def sliding_windows(
     >>> sliding_windows(pd.DataFrame({"x": range(10)}, index=index), length=2).groups
     array(['anna', 'anna', 'ben', 'ben'], dtype=object)
     """
-    length, stride, downsample = check_grid(length, stride, downsample)
     check_label_rule(label, min_labeled)
-    arrays = as_recordings(recordings, input_layout)
-    group_of = recording_groups(groups, len(arrays), recordings)
+    grid = lay_grid(
+        recordings,
+        length,
+        stride,
+        downsample,
+        groups=groups,
+        lazy=lazy,
+        input_layout=input_layout,
+        sampling_rate=sampling_rate,
+        channel_names=channel_names,
+    )
     y = align(y, recordings, "y")
-    labels = None if y is None else parse_labels(y, [len(x) for x in arrays])
-    n_timesteps = count_steps(arrays, downsample)
-    report_short(n_timesteps, length)
+    labels = None if y is None else parse_labels(y, [len(x) for x in grid.recordings])
+    n_kept = grid.count_steps().tolist()
 
-    starts = [np.arange(0, max(n - length + 1, 0), stride) for n in n_timesteps.tolist()]
+    starts = [np.arange(0, max(n - grid.length + 1, 0), grid.stride) for n in n_kept]
     recording, start = join_starts(starts)
     if isinstance(labels, list):
         labels = np.concatenate(
             [
-                window_labels(steps[::downsample], s, length, label, min_labeled)
+                window_labels(steps[:: grid.downsample], s, grid.length, label, min_labeled)
                 for steps, s in zip(labels, starts, strict=True)
                 if len(s)
             ]
         )
     elif labels is not None:
         labels = labels[recording]
-    return as_bunch(
-        recordings,
-        arrays,
-        recording,
-        start * downsample,
-        labels,
-        group_of,
-        length=length,
-        downsample=downsample,
-        lazy=lazy,
-        sampling_rate=sampling_rate,
-        channel_names=channel_names,
-    )
+    return grid.cut(recording, start, labels)
