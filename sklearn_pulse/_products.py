@@ -98,7 +98,10 @@ def multiply(
 
 def _dense(table: Tensor) -> Tensor:
     """Return a table without gaps in memory, by rows or columns; oneDNN is very slow with gaps."""
-    return table if table.t().is_contiguous() else table.contiguous()
+    if table.is_contiguous() or table.t().is_contiguous():
+        return table
+    by_rows = table.stride(0) >= table.stride(1)
+    return table.contiguous() if by_rows else table.t().contiguous().t()  # a turn takes long
 
 
 def multiply_transposed(left: Tensor, right: Tensor, total: Tensor | None = None) -> Tensor:

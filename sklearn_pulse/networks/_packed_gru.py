@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,9 @@ from torch.autograd.function import once_differentiable
 from .._products import multiply
 from ._packing import CHUNK_ROWS, steps_of
 from ._row_pieces import padded_rows, sum_of_products
+
+# A call of oneDNN takes as long as a product of a hundred states of so many numbers.
+_FEWEST_FOR_ONEDNN = 32
 
 
 def run_gru(
@@ -71,8 +75,9 @@ class _Recurrence(torch.autograd.Function):
         recurrent = inputs.new_empty(len(inputs), dim)  # what the reset gate of a candidate scales
         states = inputs.new_empty(len(inputs) + spare, dim)
         before = F.pad(state, (0, 0, 0, spare))
+        product = _product(dim)
         for step, size in zip(steps_of(sizes), sizes, strict=True):
-            products = multiply(before[: padded_rows(size, inputs)], weight.t())[:size]
+            products = product(before[: padded_rows(size, inputs)], weight.t())[:size]
             gates, candidate = inputs[step].split([2 * dim, dim], 1)
             gates.add_(products[:, : 2 * dim]).sigmoid_()
             reset, update = gates.split(dim, 1)
@@ -98,15 +103,21 @@ class _Recurrence(torch.autograd.Function):
         inner = torch.zeros_like(state)
         # (n_rows, dim) and (n_rows + spare, 4 * dim)
         update, flat = gates[:, dim : 2 * dim], slopes.flatten(1)
+        product = _product(dim)
         for step, size in zip(reversed(steps), reversed(sizes), strict=True):
             now, n_rows = inner[:size].add_(grad[step]), padded_rows(size, inner)
             slopes[step].mul_(now.unsqueeze(1))
             rows = flat[step.start : step.start + n_rows, : 3 * dim]
-            torch.addcmul(multiply(rows, weight)[:size], now, update[step], out=now)
+            torch.addcmul(product(rows, weight)[:size], now, update[step], out=now)
         flat = flat[: len(before)]
         outer = flat[:, : 3 * dim]
         weight_grad = sum_of_products(outer, before).roll(-dim, 0)
         return flat[:, dim:], inner, weight_grad, outer.sum(0).roll(-dim, 0), None
+
+
+def _product(dim: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return what multiplies states of `dim` numbers, however many states there are."""
+    return multiply if dim >= _FEWEST_FOR_ONEDNN else torch.mm
 
 
 def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
