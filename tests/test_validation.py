@@ -272,7 +272,7 @@ def test_parameters_out_of_range(name, value, message):
         small(PulseTransformer, **{name: value}).fit(X)
 
 
-@pytest.mark.parametrize("device", ["tpu:0", "meta", "cuda:x"])
+@pytest.mark.parametrize("device", ["tpu:0", "meta", "cuda:x", 10**30])
 def test_unknown_device(device):
     with pytest.raises(ValueError, match="device must be 'auto', 'cpu'.*pass .* device='auto'"):
         small(PulseTransformer, device=device).fit(X)

@@ -18,7 +18,7 @@ def resolve_device(device: Any) -> torch.device:
     message = f"device must be {_NAMES}, got {device!r}; pass for example device='auto'"
     try:
         resolved = torch.device(device)
-    except (RuntimeError, TypeError) as error:
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(message) from error
     if resolved.type not in ("cpu", "cuda", "mps"):
