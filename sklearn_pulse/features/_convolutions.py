@@ -22,6 +22,7 @@ for _row, _places in zip(KERNELS, combinations(range(KERNEL_LENGTH), 3), strict=
 N_KERNELS = len(KERNELS)
 _MAX_DILATIONS = 32
 _MOST_COMPARED = 2**24  # outputs that a GPU compares with biases at once, 64 MiB
+_MOST_PLACES = 2**21  # values that are multiplied at once, 8 MiB
 POOLINGS = ("ppv", "mean", "position", "stretch")
 
 
@@ -123,14 +124,49 @@ def convolve(x: Tensor, weight: Tensor, dilation: int, *, padded: bool = True) -
     >>> convolve(x, fourth, 2)
     tensor([[[0., 0., 0., 1., 2.]]])
     """
+    places = _places(x, dilation, padded)
+    # One product of matrices for all windows is much faster than one per window.
+    columns = places.permute(1, 2, 0, 3).reshape(weight.shape[1], -1)
+    return multiply(weight, columns).view(len(weight), len(x), places.shape[-1])
+
+
+def convolve_each(x: Tensor, weight: Tensor, dilation: int) -> Tensor:
+    """Convolve each window by its own kernel, with zeros outside the window.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n_kernels, n_channels, n_timesteps)
+        Windows.
+    weight : Tensor of shape (n_kernels, n_channels * 9)
+        Weights of each kernel.
+    dilation : int
+        Steps between the places of a kernel.
+
+    Returns
+    -------
+    Tensor of shape (n_kernels, n_timesteps)
+        Outputs, centred on their time step.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.arange(6.0).view(2, 1, 3)
+    >>> convolve_each(x, torch.eye(9)[[4, 5]], 1)  # the value itself, and the next one
+    tensor([[0., 1., 2.],
+            [4., 5., 0.]])
+    """
+    at_once = max(1, _MOST_PLACES // (KERNEL_LENGTH * x[0].numel()))
+    pieces = zip(x.split(at_once), weight.unsqueeze(1).split(at_once), strict=True)
+    outputs = [own @ _places(part, dilation, padded=True).flatten(1, 2) for part, own in pieces]
+    return torch.cat(outputs).squeeze(1)
+
+
+def _places(x: Tensor, dilation: int, padded: bool) -> Tensor:
+    """Return what each output reads, (n, n_channels, 9, n_outputs)."""
     if padded:
         reach = dilation * (KERNEL_LENGTH // 2)
         x = torch.nn.functional.pad(x, (reach, reach))
-    n_outputs = x.shape[2] - dilation * (KERNEL_LENGTH - 1)
-    places = x.unfold(2, n_outputs, dilation)  # (n, n_channels, 9, n_outputs)
-    # One product of matrices for all windows is much faster than one per window.
-    columns = places.permute(1, 2, 0, 3).reshape(weight.shape[1], -1)
-    return multiply(weight, columns).view(len(weight), len(x), n_outputs)
+    return x.unfold(2, x.shape[2] - dilation * (KERNEL_LENGTH - 1), dilation)
 
 
 def first_windows(outputs: Tensor, n: int) -> Tensor:

@@ -26,6 +26,7 @@ from ._convolutions import (
     POOLINGS,
     ConvolutionBank,
     convolve,
+    convolve_each,
     first_windows,
     is_padded,
     pool_outputs,
@@ -332,23 +333,21 @@ def _quantiles_of_outputs(
 
     On the grid of a recorder, and where a signal is constant, many outputs equal their quantile.
     The biases lie so far above it that rounding does not decide whether these are positive.
-
-    One thread computes: the windows are convolved one by one, and threads would wait for one
-    another hundreds of times.
     """
     x = torch.from_numpy(block.x)
     seen = None if block.observed is None else torch.from_numpy(block.observed)
     signal, seen = represent(x, seen, differenced)
-    weights = torch.from_numpy(_weights(channels))
-    biases = np.zeros(quantiles.shape, dtype=np.float32)
-    with torch.autocast("cpu", enabled=False), threads(1):
-        for kernel, own in enumerate(biases):
-            row = slice(kernel, kernel + 1)
-            outputs = convolve(signal[row], weights[row], dilation)[0, 0].numpy()
-            if seen is not None:
-                outputs = outputs[seen[kernel].numpy()]
-            if len(outputs):
-                own[:] = np.quantile(outputs, quantiles[kernel])
+    with torch.autocast("cpu", enabled=False), threads(1):  # small products: threads would wait
+        outputs = convolve_each(signal, torch.from_numpy(_weights(channels)), dilation).numpy()
+    if seen is None:
+        # The quantiles of all kernels in one call, of which each kernel has its own.
+        of_all = np.quantile(outputs, quantiles.ravel(), axis=1).reshape(*quantiles.shape, -1)
+        biases = of_all.diagonal(axis1=0, axis2=2).T.astype(np.float32)
+    else:
+        biases = np.zeros(quantiles.shape, dtype=np.float32)
+        for kernel, steps in enumerate(seen.numpy()):
+            if steps.any():
+                biases[kernel] = np.quantile(outputs[kernel, steps], quantiles[kernel])
     largest = np.abs(block.x).max(1).astype(np.float64)  # (n_kernels, n_channels)
     for channel in largest.T:  # a view, which is written to; a window may be zero
         if channel.any():
