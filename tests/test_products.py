@@ -218,19 +218,29 @@ def test_features_by_either_library_are_alike(cls, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("maker", "is_from_amd"), [("GenuineIntel", False), ("AuthenticAMD", True), (None, False)]
+    ("maker", "family", "is_zen_5"),
+    [
+        ("GenuineIntel", 26, False),
+        ("AuthenticAMD", 25, False),  # Zen 4
+        ("AuthenticAMD", 26, True),
+        (None, 26, False),
+        ("AuthenticAMD", None, False),
+    ],
 )
 @pytest.mark.parametrize("system", ["Linux", "Windows", "sandbox"])
-def test_who_made_the_processor(system, maker, is_from_amd, tmp_path, monkeypatch):
+def test_which_processor_it_is(system, maker, family, is_zen_5, tmp_path, monkeypatch):
     info = tmp_path / "cpuinfo"
     monkeypatch.setattr(_products, "_CPU_INFO", Path(info))
-    monkeypatch.setattr("platform.processor", lambda: f"AMD64 Family 26, {maker}")
+    named = "" if family is None else f"Family {family} Model 68 "
+    monkeypatch.setattr("platform.processor", lambda: f"AMD64 {named}Stepping 0, {maker}")
     if system == "Linux":
-        info.write_text(f"processor\t: 0\nvendor_id\t: {maker or 'HygonGenuine'}\n")
+        lines = [f"vendor_id\t: {maker or 'HygonGenuine'}"]
+        lines += [] if family is None else [f"cpu family\t: {family}", "model\t\t: 68"]
+        info.write_text("\n".join(["processor\t: 0", *lines]) + "\n")
         monkeypatch.delattr("platform.processor")  # which starts a process
     elif system == "sandbox":
         info.mkdir()  # what is there cannot be read
-    assert _products._is_from_amd() == is_from_amd
+    assert _products._is_zen_5() == is_zen_5
 
 
 @pytest.mark.parametrize("kind", ["float64", "bfloat16", "autocast", "switched off"])
