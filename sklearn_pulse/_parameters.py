@@ -19,7 +19,7 @@ import numpy as np
 
 _LARGEST_SEED = 2**32 - 1
 LAYOUTS = ("ntc", "nct")  # orders of the axes of X
-_LARGEST_FLOAT = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _LARGEST = 2**31 - 1  # integer, where a parameter has no bound of its own
 _MOST_THREADS = 1024  # OpenMP ends the process if the system cannot start as many
 
@@ -124,7 +124,7 @@ def check_real(
     example: float | None = None,
     or_auto: bool = False,
 ) -> float:
-    """Raise unless `value` is a number between `minimum` and `maximum` that float32 can hold.
+    """Raise unless `value` is a finite number between `minimum` and `maximum`.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def check_real(
     TypeError
         If `value` is not a number.
     ValueError
-        If `value` is NaN, infinite, out of range or beyond the largest float32.
+        If `value` is NaN, infinite or out of range.
 
     Examples
     --------
@@ -179,9 +179,6 @@ def check_real(
     above = number >= maximum if open_maximum else number > maximum
     if not math.isfinite(number) or below or above:
         raise ValueError(message)
-    if abs(number) > _LARGEST_FLOAT:
-        meaning = "networks compute in float32, which ends at 3.4e38"
-        raise ValueError(_message(name, kind, value, meaning, f"{example:g}"))
     return number
 
 
@@ -553,12 +550,12 @@ def check_spelled_out(cls: type) -> None:
 
 def check_label(value: Any) -> None:
     """Raise unless `unlabeled_label` is an integer of 64 bits, text or None."""
-    kind, meaning = "an integer, text or None", ""
-    is_integer = is_number(value, Integral)
-    if value is not None and not isinstance(value, str) and not is_integer:
-        raise TypeError(_message("unlabeled_label", kind, value, meaning, -1))
-    if is_integer and not -(2**63) <= value < 2**63:
-        meaning = "labels have 64 bits"
+    if value is None or isinstance(value, str):
+        return
+    kind, meaning = "an integer, text or None", "labels have 64 bits"
+    if not is_number(value, Integral):
+        raise TypeError(_message("unlabeled_label", kind, value, "", -1))
+    if not -(2**63) <= value < 2**63:
         raise ValueError(_message("unlabeled_label", kind, value, meaning, -1))
 
 

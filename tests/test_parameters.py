@@ -109,16 +109,8 @@ def test_integers_beyond_every_float_are_infinite(value):
         check_real("rate", value, -math.inf)
 
 
-@pytest.mark.parametrize("value", [1e39, -1e300, 10**39])
-def test_numbers_that_float32_cannot_hold_are_refused(value):
-    message = r"^rate must be .* \(networks compute in float32, which ends at 3.4e38\); pass for"
-    with pytest.raises(ValueError, match=message):
-        check_real("rate", value, -math.inf)
-    assert check_real("rate", 3.4e38) == 3.4e38
-
-
 @given(
-    value=st.floats(-3.4e38, 3.4e38) | st.sampled_from([0.0, 0.5, 1.0]),
+    value=st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.0, 0.5, 1.0]),
     minimum=st.sampled_from([-math.inf, 0.0, 0.5]),
     maximum=st.sampled_from([0.5, 1.0, math.inf]),
     open_minimum=st.booleans(),

@@ -23,6 +23,7 @@ from .._data._scale import warn_of_scale
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
 from .._parameters import (
+    LARGEST_FLOAT32,
     as_path,
     check_betas_go_with,
     check_boolean,
@@ -69,9 +70,6 @@ from ._run import add_checkpoint, check_others, identity_of, join_others, seed_o
 
 # Values of `select` that average the weights, and the rule that picks an epoch's average.
 AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_val"}
-
-# Range of the numbers that float32 holds to full precision.
-_FLOAT32 = np.finfo(np.float32)
 
 # Parameters on which the memory of a training depends most.
 _HUNGRY = ("batch_size", "n_crops", "embedding_dim", "encoder_hidden_dim", "gru_hidden_dim")
@@ -326,8 +324,8 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
             check_real(
                 "gradient_clip_value",
                 self.gradient_clip_value,
-                float(_FLOAT32.tiny),
-                float(_FLOAT32.max),
+                float(np.finfo(np.float32).tiny),
+                LARGEST_FLOAT32,
                 open_maximum=False,
                 meaning="gradients are float32",
                 example=5.0,

@@ -11,6 +11,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
+from .._parameters import LARGEST_FLOAT32
 from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
 from .._training._user_callbacks import sets_learning_rate
 from .._typing import (
@@ -455,7 +456,7 @@ class LFADSTransformer(BaseSSLTransformer):
             check_integer(name, getattr(self, name), 1)
         check_integer("controller_lag", self.controller_lag, 0)
         check_integer("ramp_epochs", self.ramp_epochs, 0)
-        check_real("state_clip", self.state_clip, open_minimum=True)
+        check_real("state_clip", self.state_clip, 0, LARGEST_FLOAT32, open_minimum=True, example=1)
         check_real("loss_scale", self.loss_scale, open_minimum=True)
         check_real("kl_weight", self.kl_weight)
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .._data._windows import CheckedWindows
-from .._parameters import plain
+from .._parameters import LARGEST_FLOAT32, plain
 from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._net import SSLNet
@@ -307,7 +307,8 @@ class REBARTransformer(ContrastiveTransformer):
         check_odd("attention_kernel_size", self.attention_kernel_size)
         check_integer("attention_depth", self.attention_depth, 0)
         check_real("attention_dropout", self.attention_dropout, 0.0, 1.0)
-        check_real("attention_lr", self.attention_lr, open_minimum=True, example=1e-3)
+        largest = LARGEST_FLOAT32
+        check_real("attention_lr", self.attention_lr, 0, largest, open_minimum=True, example=1e-3)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST = float(np.finfo(np.float32).max)
+from .._parameters import LARGEST_FLOAT32
 
 # A function of windows of shape (n, n_channels, n_timesteps), which it may overwrite, and of the
 # recording of each window. It returns the changed windows.
@@ -17,7 +17,7 @@ WindowMap = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.
 
 def _beyond(x: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which values are too large for float32, without a copy of the values."""
-    return (x > _LARGEST) | (x < -_LARGEST)
+    return (x > LARGEST_FLOAT32) | (x < -LARGEST_FLOAT32)
 
 
 def as_float64(

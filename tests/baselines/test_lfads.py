@@ -422,6 +422,7 @@ def test_defaults():
         ({"controller_lag": -1}, ValueError),
         ({"ramp_epochs": -1}, ValueError),
         ({"state_clip": 0.0}, ValueError),
+        ({"state_clip": 1e300}, ValueError),
         ({"loss_scale": 0.0}, ValueError),
         ({"kl_weight": -1.0}, ValueError),
         ({"schedule": "constant"}, ValueError),

@@ -820,6 +820,7 @@ def test_a_constant_learning_rate():
         ({"attention_dropout": 1.0}, "attention_dropout must be a number in"),
         ({"attention_epochs": 0}, "attention_epochs must be an integer"),
         ({"attention_lr": 0.0}, "attention_lr must be a number in"),
+        ({"attention_lr": 1e300}, "attention_lr must be a number in"),
         ({"attention_batch_size": 0}, "attention_batch_size must be an integer"),
         ({"layer_norm": "all"}, "layer_norm must be one of"),
         ({"representation_dropout": 1.0}, "representation_dropout must be"),
