@@ -22,7 +22,7 @@ for _row, _places in zip(KERNELS, combinations(range(KERNEL_LENGTH), 3), strict=
 N_KERNELS = len(KERNELS)
 _MAX_DILATIONS = 32
 _MOST_COMPARED = 2**24  # outputs that a GPU compares with biases at once, 64 MiB
-_MOST_PLACES = 2**21  # values that are multiplied at once, 8 MiB
+_MOST_TAPS = 2**21  # values that are multiplied at once, 8 MiB
 POOLINGS = ("ppv", "mean", "position", "stretch")
 
 
@@ -124,10 +124,10 @@ def convolve(x: Tensor, weight: Tensor, dilation: int, *, padded: bool = True) -
     >>> convolve(x, fourth, 2)
     tensor([[[0., 0., 0., 1., 2.]]])
     """
-    places = _places(x, dilation, padded)
+    taps = _taps(x, dilation, padded)
     # One product of matrices for all windows is much faster than one per window.
-    columns = places.permute(1, 2, 0, 3).reshape(weight.shape[1], -1)
-    return multiply(weight, columns).view(len(weight), len(x), places.shape[-1])
+    columns = taps.permute(1, 2, 0, 3).reshape(weight.shape[1], -1)
+    return multiply(weight, columns).view(len(weight), len(x), taps.shape[-1])
 
 
 def convolve_each(x: Tensor, weight: Tensor, dilation: int) -> Tensor:
@@ -155,13 +155,13 @@ def convolve_each(x: Tensor, weight: Tensor, dilation: int) -> Tensor:
     tensor([[0., 1., 2.],
             [4., 5., 0.]])
     """
-    at_once = max(1, _MOST_PLACES // (KERNEL_LENGTH * x[0].numel()))
+    at_once = max(1, _MOST_TAPS // (KERNEL_LENGTH * x[0].numel()))
     pieces = zip(x.split(at_once), weight.unsqueeze(1).split(at_once), strict=True)
-    outputs = [own @ _places(part, dilation, padded=True).flatten(1, 2) for part, own in pieces]
+    outputs = [own @ _taps(part, dilation, padded=True).flatten(1, 2) for part, own in pieces]
     return torch.cat(outputs).squeeze(1)
 
 
-def _places(x: Tensor, dilation: int, padded: bool) -> Tensor:
+def _taps(x: Tensor, dilation: int, padded: bool) -> Tensor:
     """Return what each output reads, (n, n_channels, 9, n_outputs)."""
     if padded:
         reach = dilation * (KERNEL_LENGTH // 2)

@@ -177,7 +177,7 @@ def test_each_window_is_convolved_by_its_own_kernel_in_pieces_too(monkeypatch):
     whole = _convolutions.convolve_each(x, weight, 2)
     of_all = _convolutions.convolve(x, weight, 2)  # each kernel over each window
     torch.testing.assert_close(whole, of_all.diagonal().T)
-    monkeypatch.setattr(_convolutions, "_MOST_PLACES", 2 * 9 * 3 * 20)  # those of two windows
+    monkeypatch.setattr(_convolutions, "_MOST_TAPS", 2 * 9 * 3 * 20)  # those of two windows
     torch.testing.assert_close(_convolutions.convolve_each(x, weight, 2), whole)
 
 
