@@ -339,18 +339,35 @@ def _quantiles_of_outputs(
     signal, seen = represent(x, seen, differenced)
     with torch.autocast("cpu", enabled=False), threads(1):  # small products: threads would wait
         outputs = convolve_each(signal, torch.from_numpy(_weights(channels)), dilation).numpy()
-    if seen is None:
-        # The quantiles of all kernels in one call, of which each kernel has its own.
-        of_all = np.quantile(outputs, quantiles.ravel(), axis=1).reshape(*quantiles.shape, -1)
-        biases = of_all.diagonal(axis1=0, axis2=2).T.astype(np.float32)
-    else:
-        biases = np.zeros(quantiles.shape, dtype=np.float32)
-        for kernel, steps in enumerate(seen.numpy()):
-            if steps.any():
-                biases[kernel] = np.quantile(outputs[kernel, steps], quantiles[kernel])
+    counts = np.full(len(outputs), outputs.shape[1])
+    if seen is not None:
+        outputs[~seen.numpy()] = np.nan
+        counts = seen.sum(1).numpy()
+    biases = _row_quantiles(outputs, counts, quantiles)
     largest = np.abs(block.x).max(1).astype(np.float64)  # (n_kernels, n_channels)
     for channel in largest.T:  # a view, which is written to; a window may be zero
         if channel.any():
             channel[:] = np.maximum(channel, np.median(channel[channel > 0]))
     noise = _ROUNDING * np.sum(largest, axis=1, where=channels)
     return biases + noise[:, None].astype(np.float32)
+
+
+def _row_quantiles(
+    rows: NDArray[np.float32], counts: NDArray[np.intp], shares: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """Return the quantiles of the `counts` values of each row that are followed by NaN, or zero.
+
+    Each row has shares of its own, so that :func:`numpy.quantile` would need a call for each.
+    """
+    ordered = np.sort(rows, axis=1)  # NaN comes last
+    largest = np.maximum(counts - 1, 0)[:, None]
+    place = shares * largest
+    below = place.astype(np.intp)
+    low, high = (
+        np.take_along_axis(ordered, at, 1) for at in (below, np.minimum(below + 1, largest))
+    )
+    with np.errstate(invalid="ignore"):  # infinite outputs, which the caller refuses by name
+        quantiles = low + (place - below) * (high - low)
+    quantiles[np.isnan(np.take_along_axis(ordered, largest, 1))[:, 0]] = np.nan
+    quantiles[counts == 0] = 0.0
+    return quantiles.astype(np.float32)

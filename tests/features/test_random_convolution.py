@@ -12,7 +12,12 @@ from torch.overrides import TorchFunctionMode
 
 from sklearn_pulse._threads import threads
 from sklearn_pulse.evaluation import make_linear_probe
-from sklearn_pulse.features import ConvolutionBank, RandomConvolutionTransformer, _convolutions
+from sklearn_pulse.features import (
+    ConvolutionBank,
+    RandomConvolutionTransformer,
+    _convolutions,
+    _random_convolution,
+)
 from tests.helpers import bridged, make_windows, sklearn_suite
 
 POOLINGS = ("ppv", "mean", "position", "stretch")
@@ -145,6 +150,21 @@ def test_biases_are_quantiles_of_outputs():
         ]
     )
     np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
+
+
+@pytest.mark.parametrize("n_values", [1, 2, 30])
+def test_quantiles_of_rows_are_those_of_numpy(n_values):
+    rng = np.random.default_rng(0)
+    rows, shares = rng.normal(size=(5, n_values)).astype(np.float32), rng.random((5, 7))
+    rows[1, n_values // 2 :] = np.nan  # of which the count is told
+    rows[2] = np.nan
+    counts = np.isfinite(rows).sum(1)
+    rows[3, 0] = np.nan  # an output that overflows, which counts
+    found = _random_convolution._row_quantiles(rows, counts, shares)
+    for own, row, count, shares_of_row in zip(found, rows, counts, shares, strict=True):
+        expected = np.quantile(np.sort(row)[:count], shares_of_row) if count else np.zeros(7)
+        np.testing.assert_allclose(own, expected, rtol=1e-6, atol=1e-7)
+    assert np.isnan(found[3]).all()
 
 
 class ThreadsOfConvolutions(TorchFunctionMode):
