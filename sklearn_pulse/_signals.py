@@ -124,7 +124,8 @@ def _check_names(name: str, values: Any, n_channels: int | None) -> tuple[str, .
     if n_channels not in (None, len(names)):
         raise ValueError(
             f"{name} has {len(names)} names, but X has {n_channels} channels: give one name per"
-            " channel, in the order of X's channels"
+            " channel, in the order of X's channels, or another input_layout if these are its time"
+            " steps"
         )
     twice = [value for value, number in Counter(names).items() if number > 1]
     if twice:

@@ -152,6 +152,16 @@ def test_bad_values_are_refused_everywhere(fitted, params, error, message):
         sliding_windows(RECORDINGS, 16, **params)
 
 
+def test_names_of_channels_that_come_first_name_the_layout():
+    turned = [np.zeros((2, 100))]
+    with pytest.raises(ValueError, match="another input_layout if these are its time steps"):
+        sliding_windows(turned, 16, channel_names=NAMES)
+    assert sliding_windows(turned, 16, channel_names=NAMES, input_layout="nct").X.shape[1:] == (
+        16,
+        2,
+    )
+
+
 def test_names_of_columns(fitted):
     columns = pd.DataFrame(columns=NAMES).columns
     assert untrained(channel_names=columns).fit(X).channel_names_in_.tolist() == NAMES
