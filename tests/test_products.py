@@ -16,6 +16,7 @@ from sklearn_pulse._products import Linear, multiply, multiply_transposed
 from sklearn_pulse.features import HydraTransformer
 from sklearn_pulse.networks import CrossAttention, GRUDecoder, SystemEncoder
 from sklearn_pulse.networks._dilated_conv import DilatedConv
+from sklearn_pulse.networks._packed_gru import run_gru
 from sklearn_pulse.networks._row_pieces import RowLinear
 
 pytestmark = pytest.mark.skipif(
@@ -161,15 +162,47 @@ def test_windows_of_a_length_that_does_not_recur(holes, n_timesteps):
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
 
 
-def test_a_decoder_without_a_varying_drive():
+@pytest.mark.parametrize("hidden_dim", [6, 40])
+def test_a_decoder_without_a_varying_drive(hidden_dim):
     torch.manual_seed(0)
-    decoder = GRUDecoder(4, n_channels=2, hidden_dim=6)
-    constant, condition = torch.randn(3, 4), torch.randn(3, 6)
+    decoder = GRUDecoder(4, n_channels=2, hidden_dim=hidden_dim)
+    constant, condition = torch.randn(3, 4), torch.randn(3, hidden_dim)
     lengths = torch.tensor([5, 0, 3])
     y = decoder.roll_out(constant, torch.zeros(5, 3, 0), condition, lengths)
     whole = decoder(constant.expand(5, -1, -1), condition)
     running = torch.arange(5).unsqueeze(1) < lengths
     torch.testing.assert_close(y, whole * running.unsqueeze(-1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [[3] * 4, [20, 17, 3, 1]])
+def test_a_recurrence_by_either_library_is_alike(sizes, monkeypatch):
+    torch.manual_seed(0)
+    leaves = [torch.randn(120, 40), torch.randn(120), torch.randn(sizes[0], 40)]
+    weight, bias, state = (leaf.mul_(0.1).requires_grad_() for leaf in leaves)
+    inputs = torch.randn(sum(sizes), 120)
+    results = []
+    for is_faster in (True, False):
+        monkeypatch.setattr(_products, "_IS_FASTER", is_faster)
+        states = run_gru(inputs.clone(), state, weight, bias, sizes)
+        gradients = torch.autograd.grad(states.square().sum(), [weight, bias, state])
+        results.append([states, *gradients])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("hidden_dim", [8, 31, 32, 40])
+def test_few_states_are_multiplied_by_torch_itself(hidden_dim):
+    """A call of oneDNN would take longer than their product."""
+    torch.manual_seed(0)
+    weight, bias = torch.randn(3 * hidden_dim, hidden_dim), torch.randn(3 * hidden_dim)
+    leaves = [weight.requires_grad_(), bias.requires_grad_()]
+    with Calls() as calls:
+        inputs, state = torch.randn(12, 3 * hidden_dim), torch.randn(3, hidden_dim)
+        states = run_gru(inputs, state, *leaves, sizes=[3] * 4)
+        torch.autograd.grad(states.sum(), leaves[0])
+    by_onednn = sum("linear_pointwise" in name for name in calls.seen)
+    by_torch = sum("mm.default" in name for name in calls.seen)
+    expected = (1, 8) if hidden_dim < 32 else (9, 0)  # the gradient of the weights is one product
+    assert (by_onednn, by_torch) == expected
 
 
 @pytest.mark.parametrize("holes", [False, True])
