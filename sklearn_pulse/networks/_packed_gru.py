@@ -14,7 +14,7 @@ from .._products import multiply
 from ._packing import CHUNK_ROWS, steps_of
 from ._row_pieces import padded_rows, sum_of_products
 
-# A call of oneDNN takes as long as a product of a hundred states of so many numbers.
+# With fewer numbers in a state, a call of oneDNN takes longer than the product.
 _FEWEST_FOR_ONEDNN = 32
 
 
