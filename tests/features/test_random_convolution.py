@@ -137,9 +137,13 @@ def test_features_literally(n_timesteps):
                         column += 1
 
 
-def test_biases_are_quantiles_of_outputs():
+@pytest.mark.parametrize("holes", [False, True])
+def test_biases_are_quantiles_of_outputs(holes):
     """A kernel's share of positive outputs, over the one window of fit, is 1 minus the quantile."""
-    X = np.random.default_rng(0).normal(size=(1, 1000, 1))
+    X = np.random.default_rng(0).normal(size=(1, 2000, 1))
+    if holes:
+        X[0, 200:600] = np.nan
+        X[0, ::3] = np.nan
     rocket = RandomConvolutionTransformer(84 * 20, random_state=0).fit(X)
     shares = rocket.transform(X)[0]
     quantiles = np.arange(1, 84 * 20 + 1) * (np.sqrt(5) + 1) / 2 % 1

@@ -147,9 +147,10 @@ def test_mask_labels_refuses_labels_that_cannot_stand_beside_the_marker(y, marke
         mask_labels(y, 0.5, unlabeled_label=marker)
 
 
-def test_mask_labels_refuses_a_marker_of_more_bits_than_labels_have():
+@pytest.mark.parametrize("marker", [2**63, -(2**63) - 1])
+def test_mask_labels_refuses_a_marker_of_more_bits_than_labels_have(marker):
     with pytest.raises(ValueError, match=r"unlabeled_label must be .* \(labels have 64 bits\)"):
-        mask_labels([0, 1], 0.5, unlabeled_label=10**30)
+        mask_labels([0, 1], 0.5, unlabeled_label=marker)
 
 
 def test_mask_labels_names_the_encoder_for_text():
