@@ -2,10 +2,11 @@
 
     python -m perf.products [--size har ecg ...] [--method SimCLR ...] [--rounds 7]
 
-The comparison is for AMD processors with AVX-512, where `fit` calls oneDNN; torch's own choice is
-MKL. The three take turns on one thread, with the same weights, and batches of the preset. The time
-is that of the processor, so that other processes hardly disturb it. The first two turns, which
-compile kernels, are not counted. The second table has the embedding of 256 windows, or of a batch.
+The comparison is for AMD processors with AVX-512; `fit` calls oneDNN on Zen 5 and later. Torch's
+own choice is MKL. The three take turns on one thread, with the same weights, and batches of the
+preset. The time is that of the processor, so that other processes hardly disturb it. The first two
+turns, which compile kernels, are not counted. The second table has the embedding of 256 windows,
+or of a batch.
 """
 
 from __future__ import annotations

@@ -552,11 +552,11 @@ def check_label(value: Any) -> None:
     """Raise unless `unlabeled_label` is an integer of 64 bits, text or None."""
     if value is None or isinstance(value, str):
         return
-    kind, meaning = "an integer, text or None", "labels have 64 bits"
+    kind = "an integer, text or None"
     if not is_number(value, Integral):
         raise TypeError(_message("unlabeled_label", kind, value, "", -1))
     if not -(2**63) <= value < 2**63:
-        raise ValueError(_message("unlabeled_label", kind, value, meaning, -1))
+        raise ValueError(_message("unlabeled_label", kind, value, "labels have 64 bits", -1))
 
 
 def _message(name: str, kind: str, value: Any, meaning: str, example: Any) -> str:

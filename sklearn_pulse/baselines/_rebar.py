@@ -307,8 +307,9 @@ class REBARTransformer(ContrastiveTransformer):
         check_odd("attention_kernel_size", self.attention_kernel_size)
         check_integer("attention_depth", self.attention_depth, 0)
         check_real("attention_dropout", self.attention_dropout, 0.0, 1.0)
-        largest = LARGEST_FLOAT32
-        check_real("attention_lr", self.attention_lr, 0, largest, open_minimum=True, example=1e-3)
+        check_real(
+            "attention_lr", self.attention_lr, 0, LARGEST_FLOAT32, open_minimum=True, example=1e-3
+        )
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

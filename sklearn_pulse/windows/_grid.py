@@ -32,7 +32,7 @@ class Grid:
     downsample: int
     lazy: bool
     signals: Signals  # of the recordings, before down-sampling
-    index_rate: tuple[float, Any] | None  # what the time index of frames tells, likewise
+    index_rate: tuple[float, float] | None  # what the time index of frames tells, likewise
 
     def count_steps(self) -> NDArray[np.int64]:
         """Return the number of kept steps of each recording; warn about those without a window."""
