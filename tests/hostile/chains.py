@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +23,8 @@ FILTER, ENCODER, SCALER, PROBE = range(4)  # places of the steps
 _SAVED: list[Path] = []
 
 
-def prepare():
-    """Fit and save a small chain."""
-    home = Path(tempfile.mkdtemp(prefix="chains-"))
+def prepare(home):
+    """Fit and save a small chain in a folder."""
     chain = make_pipeline(
         BandpassFilter(None, 10, sampling_rate=64),
         RandomEncoderTransformer(**SMALL_ENCODER, random_state=0),

@@ -23,9 +23,10 @@ SECONDS = 120  # until a reader that hangs is ended; the readers take parts of a
 
 
 def main(names):
-    corpus.prepare(whole=names == ["all"])
-    for name in ATTACKS if names == ["all"] else names:
-        print(json.dumps(outcome(ATTACKS[name])), flush=True)
+    with tempfile.TemporaryDirectory(prefix="hostile-") as home:
+        corpus.prepare(Path(home), whole=names == ["all"])
+        for name in ATTACKS if names == ["all"] else names:
+            print(json.dumps(outcome(ATTACKS[name])), flush=True)
 
 
 def outcome(attack):

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import struct
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +50,8 @@ QUICK = ("pulse", "autocorrelation", "quantiles")
 _SAVED: dict[str, Path] = {}
 
 
-def prepare(kinds=tuple(CLASSES)):
-    """Train and save a small model of each kind."""
-    home = Path(tempfile.mkdtemp(prefix="models-"))
+def prepare(home, kinds):
+    """Train a small model of each kind, and save it in a folder."""
     for name in kinds:
         cls = CLASSES[name]
         params, labels = {}, []
