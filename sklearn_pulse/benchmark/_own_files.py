@@ -56,18 +56,25 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
             " of .npz files, or of .parquet files, one kind of them."
         )
     (kind, found), *_ = present.items()
-    if kind == ".npy":
-        named = {file.stem: file for file in found if file.stem in PARTS}
-        others = [file.name for file in found if file.stem not in PARTS]
-        if others:
-            warn_user(
-                f"{path} holds {', '.join(others)}, which are not read: files are known by the"
-                f" names {', '.join(f'{part}.npy' for part in PARTS)}; rename the files that hold"
-                " such arrays."
-            )
-        return {part: _array_of(file) for part, file in named.items()}
+    return _named_arrays(path, found) if kind == ".npy" else _joined(path, found, kind)
+
+
+def _named_arrays(path: Path, files: list[Path]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a folder whose files hold one each."""
+    others = [file.name for file in files if file.stem not in PARTS]
+    if others:
+        warn_user(
+            f"{path} holds {', '.join(others)}, which are not read: files are known by the"
+            f" names {', '.join(f'{part}.npy' for part in PARTS)}; rename the files that hold"
+            " such arrays."
+        )
+    return {file.stem: _array_of(file) for file in files if file.stem in PARTS}
+
+
+def _joined(path: Path, files: list[Path], kind: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of files that hold several, joined in the order of the files."""
     read = _arrays_of if kind == ".npz" else _columns_of
-    pieces, names = zip(*map(read, found), strict=True)
+    pieces, names = zip(*map(read, files), strict=True)
     others = sorted({*itertools.chain(*names)} - {*PARTS})
     if others:
         warn_user(
@@ -75,7 +82,7 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
             f" names {', '.join(PARTS)}; rename what is meant by them."
         )
     parts = [part for part in PARTS if any(part in piece for piece in pieces)]
-    for file, piece in zip(found, pieces, strict=True):
+    for file, piece in zip(files, pieces, strict=True):
         lacking = [part for part in parts if part not in piece]
         if lacking:
             raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")

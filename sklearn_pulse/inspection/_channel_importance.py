@@ -120,22 +120,10 @@ def channel_importance(
         raise ValueError(
             f"y has {_num_samples(y)} labels for {n_samples} windows: pass one for each."
         )
-    rng = check_random_state(random_state)
-    names = check_groups(groups, n_samples, unit="window")
-    codes = np.arange(n_samples) if names is None else np.unique(names, return_inverse=True)[1]
-    if codes.max() == 0:
-        what = "n_samples=1 leaves" if names is None else "groups holds one recording, which leaves"
-        raise ValueError(f"{what} no other to exchange channels with: pass more windows.")
-    donors = [_donors(codes, rng) for _ in range(n_repeats)]
+    donors = _draw_donors(groups, n_samples, n_repeats, check_random_state(random_state))
     n_channels, exchange = exchanger(windows, -2 if layout == "nct" else -1)
     # Frames are scored as they are once, so that the model compares their names and times.
-    baseline = scorer(estimator, X if _holds_frames(X) else windows, y)
-    if isinstance(baseline, dict):
-        raise _several_scores(scoring)
-    if not _is_one_number(baseline):
-        raise TypeError(
-            f"scoring must give a number, but {scoring!r} gives {baseline!r}: return a float."
-        )
+    baseline = _score(scorer, estimator, X if _holds_frames(X) else windows, y, scoring)
     importances = np.empty((n_channels, n_repeats))
     for channel, repeat in np.ndindex(importances.shape):
         exchanged = exchange(channel, donors[repeat])
@@ -154,6 +142,18 @@ def channel_importance(
         importances_std=importances.std(1),
         importances=importances,
     )
+
+
+def _score(scorer: Any, estimator: Any, X: Any, y: Any, scoring: Any) -> Any:
+    """Return the score of windows as they are; raise unless it is a single number."""
+    score = scorer(estimator, X, y)
+    if isinstance(score, dict):
+        raise _several_scores(scoring)
+    if not _is_one_number(score):
+        raise TypeError(
+            f"scoring must give a number, but {scoring!r} gives {score!r}: return a float."
+        )
+    return score
 
 
 def _several_scores(scoring: Any) -> TypeError:
@@ -187,6 +187,18 @@ def _holds_frames(X: Any) -> bool:
     if is_panel_frame(X):
         return True
     return is_list(X) and any(map(has_columns, X))
+
+
+def _draw_donors(
+    groups: ArrayLike | None, n_samples: int, n_repeats: int, rng: np.random.RandomState
+) -> list[NDArray[np.intp]]:
+    """Draw for each repeat who lends a channel to whom; windows without groups stand alone."""
+    names = check_groups(groups, n_samples, unit="window")
+    codes = np.arange(n_samples) if names is None else np.unique(names, return_inverse=True)[1]
+    if codes.max() == 0:
+        what = "n_samples=1 leaves" if names is None else "groups holds one recording, which leaves"
+        raise ValueError(f"{what} no other to exchange channels with: pass more windows.")
+    return [_donors(codes, rng) for _ in range(n_repeats)]
 
 
 def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
