@@ -22,6 +22,8 @@ from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import KERNEL_LENGTH, first_windows
 
 _MAX_CHANNELS = 8  # channels that a group adds up
+_ROUNDING = 16 * float(np.finfo(np.float32).eps)  # of an output, as a share of what it adds up
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class KernelGroups(NamedTuple):
@@ -98,7 +100,8 @@ class HydraTransformer(BaseConvolutionTransformer):
     - the share of time at which z is the smallest of its group (its "hard" count of the smallest).
 
     Hydra sums where these are means, so that windows of other lengths can be compared. Where all
-    outputs of a group are equal, as they are for a constant stretch, no kernel loses.
+    outputs of a group are equal up to rounding, as they are for a constant stretch, and where its
+    channels cancel each other, no kernel wins or loses.
 
     A time step counts as missing if any of its channels is NaN. No output is centred on a missing
     step. Kernels that reach it read the straight line between its observed neighbours; before the
@@ -195,9 +198,13 @@ class HydraTransformer(BaseConvolutionTransformer):
         for differenced, groups in enumerate(self.groups_):
             signal, seen = represent(x, observed, bool(differenced))
             for dilation, *drawn in zip(*groups, strict=True):
-                weights = torch.from_numpy(_weights(*drawn)).to(signal.device)
-                outputs = first_windows(_compete(signal, weights, int(dilation)), n_pooled)
-                features += _counts(outputs, None if seen is None else seen[:n_pooled])
+                weights, channels = (
+                    torch.from_numpy(part).to(signal.device)
+                    for part in (_weights(*drawn), drawn[1].astype(np.float32))
+                )
+                found = _compete(signal, weights, channels, int(dilation))
+                outputs, noise = (first_windows(part, n_pooled) for part in found)
+                features += _counts(outputs, noise, None if seen is None else seen[:n_pooled])
         return torch.cat(features, dim=1).sqrt_()
 
     def _n_outputs(self, n_timesteps: int) -> int:
@@ -261,11 +268,15 @@ def _weights(kernels: NDArray[np.float32], channels: NDArray[np.bool_]) -> NDArr
     return weights.reshape(*of_steps.shape[:2], -1).astype(np.float32)
 
 
-def _compete(signal: Tensor, weights: Tensor, dilation: int) -> Tensor:
-    """Return the outputs of the kernels, shape (n_groups, n_kernels, n, n_timesteps).
+def _compete(
+    signal: Tensor, weights: Tensor, channels: Tensor, dilation: int
+) -> tuple[Tensor, Tensor]:
+    """Return the outputs of the kernels, and how far rounding may have moved them.
+
+    They have the shapes (n_groups, n_kernels, n, n_timesteps) and (n_groups, n, n_timesteps).
 
     The differences of a constant stretch are zero, and so are its outputs: no rounding decides
-    which kernel fits it best.
+    which kernel fits it best. Where channels cancel each other, rounding leaves outputs.
     """
     n, n_channels, n_timesteps = signal.shape
     reach = dilation * (KERNEL_LENGTH // 2)
@@ -273,15 +284,21 @@ def _compete(signal: Tensor, weights: Tensor, dilation: int) -> Tensor:
     places = padded.unfold(2, n_timesteps, dilation)  # (n, n_channels, 9, n_timesteps)
     steps = places[:, :, :-1] - places[:, :, 1:]
     columns = steps.permute(1, 2, 0, 3).reshape(n_channels * (KERNEL_LENGTH - 1), -1)
-    outputs = multiply(weights.flatten(0, 1), columns)
-    return outputs.view(*weights.shape[:2], n, n_timesteps)
+    outputs = multiply(weights.flatten(0, 1), columns).view(*weights.shape[:2], n, n_timesteps)
+    largest = steps.abs().amax(2).transpose(0, 1).flatten(1)  # (n_channels, n * n_timesteps)
+    # Infinite outputs stay decided, so that an error names their window.
+    noise = (_ROUNDING * (channels @ largest)).clamp_(max=_LARGEST)
+    return outputs, noise.view(len(channels), n, n_timesteps)
 
 
-def _counts(outputs: Tensor, observed: Tensor | None) -> list[Tensor]:
-    """Return the mean of the largest outputs, and the share of the smallest, per kernel."""
+def _counts(outputs: Tensor, noise: Tensor, observed: Tensor | None) -> list[Tensor]:
+    """Return the mean of the largest outputs, and the share of the smallest, per kernel.
+
+    Outputs that differ by no more than `noise` are equal.
+    """
     n, n_timesteps = outputs.shape[2:]
     largest, smallest = outputs.amax(1, keepdim=True), outputs.amin(1, keepdim=True)
-    decided = smallest < largest  # (n_groups, 1, n, n_timesteps)
+    decided = largest - smallest > noise.unsqueeze(1)  # (n_groups, 1, n, n_timesteps)
     n_counted = outputs.new_full((n,), n_timesteps)
     if observed is not None:
         decided &= observed

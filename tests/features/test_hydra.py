@@ -100,6 +100,22 @@ def test_a_constant_stretch_is_decided_by_no_rounding():
     assert np.square(step[: hydra.groups_[0].kernels[..., 0].size * 2]).max() <= 2 * widest / 100
 
 
+def test_channels_that_cancel_each_other_are_decided_by_no_rounding():
+    """Of two leads that are each other turned over, every output is zero, in every unit."""
+    x = np.random.default_rng(0).normal(size=(4, 100, 1)).astype(np.float32)
+    X = np.concatenate([x, -x], axis=2)
+    for unit in (1.0, 1e-3, 1e6):
+        features = HydraTransformer(8, random_state=0).fit(unit * X).transform(unit * X)
+        np.testing.assert_array_equal(features, 0.0)
+
+
+def test_a_small_channel_beside_a_large_one_is_decided():
+    x = np.random.default_rng(0).normal(size=(4, 100, 4)) * [1e-3, 1e-3, 1e6, 1e6]
+    hydra = HydraTransformer(8, random_state=0).fit(x)
+    lost = np.square(hydra.transform(x)[:, ~hydra._spread_has_unit]).reshape(4, -1, 8).sum(2)
+    np.testing.assert_allclose(lost, 1.0, rtol=1e-5)  # at each step a kernel of the group loses
+
+
 def test_windows_shorter_than_the_kernels_are_refused():
     X, _ = make_windows(6, 40, 2)
     hydra = HydraTransformer(8, random_state=0).fit(X)
