@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Literal
@@ -399,7 +400,9 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
 
 def _kind(known: NDArray[Any], y: ArrayLike) -> str:
     """Return "i" or "f" for labels that are integers or floating-point numbers, else "O"."""
-    if str(getattr(y, "dtype", "")).lower().startswith(("int", "uint")):
+    dtype = getattr(y, "dtype", "")
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of pandas' categories
+    if re.match(r"u?int\d", str(dtype).lower()):  # but not an interval
         return "i"
     if known.dtype != object:
         return known.dtype.kind if known.dtype.kind == "f" else "O"

@@ -232,12 +232,29 @@ def test_the_unit_of_embeddings_does_not_matter(method, dtype):
         np.testing.assert_array_equal(small, from_embedding(points, random_state=0).coordinates)
 
 
-@pytest.mark.parametrize("make", [lambda y: pd.Series(y, dtype="Int64"), pl.Series])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y: pd.Series(y, dtype="Int64"),
+        pl.Series,
+        pd.Categorical,
+        lambda y: pd.Series(y, dtype="Int64").astype("category"),
+    ],
+)
 def test_integers_beside_a_missing_one_stay_integers(make, legend):
     y = make([0, 2, None] * 20)
     assert legend(from_embedding(Z, y).ax_) == ["unlabelled", "0", "2"]
     display = from_embedding(Z, y, target_names=["rest", "walk", "run"])
     assert legend(display.ax_) == ["unlabelled", "rest", "run"]
+
+
+@pytest.mark.parametrize("dtype", ["category", "interval"])
+def test_intervals_are_classes(dtype, legend):
+    ages = pd.Series(np.linspace(20, 80, 60))
+    y = pd.cut(ages, [0.5, 40.5, 60.5, 80.5]).astype(dtype)
+    names = ["(0.5, 40.5]", "(40.5, 60.5]", "(60.5, 80.5]"]
+    assert legend(from_embedding(Z, y).ax_) == names
+    assert legend(from_embedding(Z, y.where(ages > 25)).ax_) == ["unlabelled", *names]
 
 
 def test_objects_that_are_numbers_are_continuous_too():
