@@ -116,6 +116,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     unpredicted : float, default=0.1
         Weight of what the other view need not predict, from 0 to 1, beside what it predicts. Single
         events, such as premature beats, of which the next window says little, ask for more of it.
+        Up to half of it goes to the small directions (`small_directions_`).
     memory : None, str, path-like or joblib.Memory, default=None
         Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest`,
         `unpredicted` and `embedding_dim`, and `transform` the components of windows, so that a
@@ -164,6 +165,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         ``"blocks"`` a number per block. A block is the mean of
         many columns, most of them noise of the sample, and may be negative where the directions
         are well predicted.
+    small_directions_ : float
+        Weight of the directions that hardly vary, each alone, and are many: the share of what
+        adjacent windows of held-out recordings have in common that lies there, at most half of
+        `unpredicted`. It is 0 where halves are the views or `whitening_` is above 0. Noise that is
+        new in each window has nothing there.
     views_ : {"adjacent", "halves"}
         The views that were used.
     whitening_ : float
@@ -180,9 +186,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = W S W^w`` and ``N = W (V - alpha B)``, where ``W = (V + rho tr V I)^-1`` and w is half of
     `whitening_`, each scaled to unit variance of f M and f N. The embedding is ``f R Q`` with
-    ``R R' = 0.9 M M' + 0.1 N N'`` and a random rotation Q, so that scaling its columns does not
-    whiten it. The rhythm, the covariance and the envelopes each have components, moments and a map
-    R of their own, with their shares of the variance of the embedding. The variances of its columns
+    ``R R' = (1 - u) M M' + (u - t) N N' + t D D'`` and a random rotation Q, so that scaling its
+    columns does not whiten it. Here u is `unpredicted`, t is `small_directions_`, and D is a
+    multiple of W. On half of the recordings, W and V of the other half leave
+    ``tr (I - W V) C`` of what windows have in common, and t is its share of ``tr C``. The rhythm,
+    the covariance and the envelopes each have components, moments and a map R of their own, where t
+    is 0, with their shares of the variance of the embedding. The variances of its columns
     have a mean of about one over the windows of `fit` (less where `embedding_dim` drops
     directions), and the columns of a window are rounded to hundredths. So columns in which two
     labelled windows hardly differ are equal there, and a probe leaves them out; else a scaler
@@ -232,6 +241,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     predictability_: dict[str, Any]
     whitening_: float
     nearest_: float
+    small_directions_: float
     _unstored = ("block_weights_", "blocks_")
     _uses_recordings = True
     _keeps_rows = False
@@ -423,6 +433,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             found = fit_map(prepared, self._map_settings())
             self._stack, self._map, self.n_pairs_ = prepared.stack, found.map, prepared.n_pairs
             self.alpha_, self.kappa_ = found.alpha, found.kappa
+            self.small_directions_ = found.small_directions
             self.predictability_ = found.predictability
             if not self._map.any():
                 warn_user(
@@ -528,6 +539,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.block_weights_ = all_weights(used)
         self.whitening_ = getattr(self, "whitening_", 0.0)  # files of earlier versions lack it
         self.nearest_ = getattr(self, "nearest_", 0.0)
+        self.small_directions_ = getattr(self, "small_directions_", 0.0)
         self._stack = self._preparation(self.block_weights_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))

@@ -361,23 +361,31 @@ def embedding(
     most=0.5,
     nearest=0.0,
     unpredicted=0.1,
+    most_small=0.5,
 ):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
-    `parts` are shares, and components that have a map of their own.
+    `parts` are shares, and components that have a map of their own. Those of the first part, which
+    are of several blocks, have small directions, with at most `most_small` of `unpredicted`.
     """
     shares, found = zip(*parts, strict=True)
     moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments, most) if alpha is None else alpha
     settings = alpha, whitening, unpredicted
-    maps = [own_map(*of_part, *settings) for of_part in moments]
+    known = found[0][:n_train], recording, start
+    small = [0.0 if whitening else min(share_missed(*known), most_small * unpredicted)]
+    small += [0.0] * (len(found) - 1)
+    maps = [
+        own_map(*of_part, *settings, of_small)
+        for of_part, of_small in zip(moments, small, strict=True)
+    ]
     mapped = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
     if nearest:
         pairs = nearest_pairs(mapped[:n_train], recording, start)
         kin = [f[:n_train].T @ pairs @ f[:n_train] / pairs.sum() for f in found]
         maps = [
-            own_map(*of_part, *settings, of_kin, nearest)
-            for of_part, of_kin in zip(moments, kin, strict=True)
+            own_map(*of_part, *settings, *rest, nearest)
+            for of_part, *rest in zip(moments, small, kin, strict=True)
         ]
         parts = zip(shares, found, maps, strict=True)
         mapped = np.hstack([np.sqrt(s) * f @ R for s, f, R in parts])
@@ -385,15 +393,34 @@ def embedding(
     return np.sqrt(WIDTH) * mapped @ Q
 
 
-def own_map(V, C, B, alpha, whitening, unpredicted, kin=0.0, nearest=0.0):
+def share_missed(f, recording, start):
+    """Return the share of what held-out neighbours have in common that a ridge misses."""
+    before = np.flatnonzero(follow(recording, start))
+    half = np.searchsorted(np.unique(recording[before]), recording[before]) % 2
+    pairs = [(f[before[half == k]], f[before[half == k] + 1]) for k in range(2)]
+    V, C = zip(*((g.T @ g + h.T @ h, g.T @ h + h.T @ g) for g, h in pairs), strict=True)
+    missed = common = 0.0
+    for known, held_out in ((0, 1), (1, 0)):
+        scale = RHO * np.trace(V[known])
+        rest = np.linalg.solve(V[known] + scale * np.eye(len(V[known])), C[held_out])
+        missed, common = missed + scale * np.trace(rest), common + np.trace(C[held_out])
+    return max(missed / common, 0.0) if common > 0 else 0.0
+
+
+def own_map(V, C, B, alpha, whitening, unpredicted, small=0.0, kin=0.0, nearest=0.0):
     """Return R, which gives the embedding a variance of one."""
-    ridge = V + RHO * np.trace(V) * np.eye(len(V))
+    scale = RHO * np.trace(V) * np.eye(len(V))
+    ridge = V + scale
     gram = 0.0
     values, vectors = eigh(ridge)
     whitener = vectors * values ** (-whitening / 2) @ vectors.T
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
     shared = ((1 - nearest) * shared + nearest * kin) @ whitener
-    for share, target in ((1 - unpredicted, shared), (unpredicted, V - alpha * B)):
+    for share, target in (
+        (1 - unpredicted, shared),
+        (unpredicted - small, V - alpha * B),
+        (small, scale),
+    ):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
     values, vectors = eigh(gram)
@@ -489,6 +516,8 @@ class Choice:
         Weight of what the nearest windows of other recordings share; None is "auto".
     unpredicted : float
         Weight of what the other view need not predict.
+    most_small : float
+        Largest share of `unpredicted` that small directions have.
     """
 
     shares: dict | Callable | None = None
@@ -500,6 +529,7 @@ class Choice:
     whitening: float | None = None
     nearest: float | None = None
     unpredicted: float = 0.1
+    most_small: float = 0.5
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""
@@ -584,6 +614,7 @@ CHOICES = {
     "nearest 0.3": Choice(nearest=0.3),
     "nearest 0.5": Choice(nearest=0.5),
     **{f"unpredicted {u}": Choice(unpredicted=u) for u in (0.0, 0.2, 0.3, 0.5, 1.0)},
+    "no small directions": Choice(most_small=0.0),
     "alpha 1, rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM), alpha=1.0),
 }
 
@@ -679,8 +710,8 @@ class Part(NamedTuple):
         parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
         known = self.n_train, self.recording, self.start
         removed = choice.alpha, self.whitening(choice), choice.most_removed
-        Z = embedding(parts, *known, *removed, self.nearest(choice), choice.unpredicted)
-        return Z.astype(np.float32)
+        settings = self.nearest(choice), choice.unpredicted, choice.most_small
+        return embedding(parts, *known, *removed, *settings).astype(np.float32)
 
     def score(self, choice, folder, score=accuracy):
         """Return a score in percent for each amount of labels."""

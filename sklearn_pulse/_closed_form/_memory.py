@@ -22,6 +22,7 @@ from ._preparation import Preparation
 from ._stack import FeatureStack
 
 Result = TypeVar("Result")
+_FORMAT = 1  # of what is kept: one more where it changes within a version
 
 
 def as_memory(memory: Any) -> Any:
@@ -65,10 +66,10 @@ def as_memory(memory: Any) -> Any:
 def remembered(memory: Any, key: bytes, compute: Callable[[], Result]) -> Result:
     """Return what a function computes, or what was kept of an earlier call with this key.
 
-    The key is a digest of all that the result depends on, beside the versions of this package and
-    of its libraries. `memory` has the interface of joblib.Memory.
+    The key is a digest of all that the result depends on, beside the versions of this package, of
+    its libraries and of what is kept. `memory` has the interface of joblib.Memory.
     """
-    versions = __version__, np.__version__, torch.__version__
+    versions = __version__, _FORMAT, np.__version__, torch.__version__
     kept = memory.cache(_computed, ignore=["compute"])
     result: Result = kept((key, *map(str, versions)), compute)
     return result

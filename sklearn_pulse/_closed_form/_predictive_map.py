@@ -72,6 +72,32 @@ def joint_share_explained(directions: Matrix, explained: Matrix, total: Matrix) 
     return above / below if below > 0 else np.nan
 
 
+def share_missed(folds: list[Fold], rho: float) -> float:
+    """Return the share of what pairs of held-out windows have in common that a ridge misses.
+
+    A ridge regression on the windows of the other fold gives back their large directions. What it
+    leaves of the held-out windows lies in directions that hardly vary, each alone, and are many.
+
+    Parameters
+    ----------
+    folds : list of Fold
+        Sums over the pairs of windows in two parts, each window predicting the other.
+    rho : float
+        Ridge, as a share of the total variance.
+
+    Returns
+    -------
+    float
+        The share; 0 if the pairs have nothing in common.
+    """
+    missed = common = 0.0
+    for held_out, known in (folds, folds[::-1]):
+        rest = ridge_inverse(known.source, rho, held_out.cross)
+        missed += rho * np.trace(known.source) * np.trace(rest)
+        common += np.trace(held_out.cross)
+    return max(float(missed / common), 0.0) if common > 0 else 0.0
+
+
 def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
     """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies.
 
@@ -107,11 +133,14 @@ class Target(NamedTuple):
         Covariance S with the other view.
     kept : ndarray of shape (r, r)
         Variance without what is removed of a recording's constant part.
+    missed : float, default=0.0
+        What :func:`share_missed` returns for the features.
     """
 
     variance: Matrix
     shared: Matrix
     kept: Matrix
+    missed: float = 0.0
 
     def without(self, constant: Matrix, alpha: float) -> Target:
         """Remove a share `alpha` of the constant part of the recordings."""
@@ -153,9 +182,10 @@ def predictive_map(
     Returns
     -------
     ndarray of shape (r, n_directions)
-        R with ``R R' = (1 - u) M M' + u N N'``, leading directions first, where M and N are the
-        regressions of `shared`, whitened, and of `kept` on the features, each scaled to total
-        variance 1. If one of them is zero, the other has the whole weight.
+        R with ``R R' = (1 - u) M M' + (u - t) N N' + t D D'``, leading directions first, where M
+        and N are the regressions of `shared`, whitened, and of `kept` on the features, and D is
+        what the regression of the features on themselves leaves of them, each scaled to total
+        variance 1. If some of them are zero, the others have the whole weight.
     """
     with unshared_products(target.variance.size):
         gram = _gram_of_map(target, rho, whitening, unpredicted)
@@ -164,19 +194,28 @@ def predictive_map(
     return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
 
 
+def weight_of_rest(target: Target, whitening: float, unpredicted: float) -> float:
+    """Return the weight t of what the ridge misses, which whitened directions have already."""
+    return min(target.missed, unpredicted / 2) if whitening == 0 else 0.0
+
+
 def _gram_of_map(target: Target, rho: float, whitening: float, unpredicted: float) -> Matrix:
     """Return ``R R'`` of :func:`predictive_map`."""
-    variance, shared, kept = target
+    variance, shared, kept, _ = target
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
+    of_rest = weight_of_rest(target, whitening, unpredicted)
+    weighted = [(1.0 - unpredicted, shared), (unpredicted - of_rest, kept)]
+    if of_rest:
+        weighted.append((of_rest, rho * np.trace(variance) * np.eye(len(variance))))
     least = _ROUNDING * np.linalg.norm(variance)
-    weighted = [(1.0 - unpredicted, shared), (unpredicted, kept)]
     weighted = [(weight, moment) for weight, moment in weighted if np.linalg.norm(moment) > least]
+    whole = sum(weight for weight, _ in weighted)
     gram = np.zeros_like(variance)
     for weight, moment in weighted:
         regression = ridge_inverse(variance, rho, moment)
         total = np.sum(regression * (variance @ regression))
-        gram += (weight if len(weighted) > 1 else 1.0) / total * regression @ regression.T
+        gram += (weight / whole if whole else 1.0) / total * regression @ regression.T
     return gram
 
 

@@ -43,7 +43,7 @@ from ._pieces import (
     sums_of_recordings,
     with_neighbours,
 )
-from ._predictive_map import Target, held_out_prediction, joint_share_explained
+from ._predictive_map import Target, held_out_prediction, joint_share_explained, share_missed
 from ._recording_moments import PairedWindows, RecordingSums, fold_of_pairs, recording_moments
 from ._sample import sample_of, sample_of_recordings
 from ._stack import FeatureStack, PartOfWindows, StackedBlock
@@ -168,7 +168,8 @@ class Preparation:
         targets, predictors = [], []
         for part in stack.parts:
             variance, shared, _, folds = moments.part(part.own)
-            targets.append(Target(variance, shared, variance))
+            missed = 0.0 if part.is_apart else share_missed(folds, self.rho)
+            targets.append(Target(variance, shared, variance, missed))
             predictors.append([folds])
         n_pairs = int(np.count_nonzero(paired.back))
         places = Places(alone, index, paired.recording, chains(paired.back))

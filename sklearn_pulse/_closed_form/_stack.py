@@ -87,10 +87,13 @@ class Part(NamedTuple):
         Numbers of the components.
     share : float
         Share of the blocks in the variance of the stack.
+    is_apart : bool
+        Whether they are those of a single block that is apart.
     """
 
     own: slice
     share: float
+    is_apart: bool
 
 
 class FeatureStack:
@@ -220,20 +223,20 @@ class FeatureStack:
         """Set the components of held columns, and their parts."""
         found, self.parts, first = [], [], 0
         signs = reference(columns.shape[1])
-        for own, share in self._groups():
+        for own, share, is_apart in self._groups():
             found.append(_components(columns[:, own], self.n_components, signs[own]))
             last = first + found[-1].shape[1]
-            self.parts.append(Part(slice(first, last), share))
+            self.parts.append(Part(slice(first, last), share, is_apart))
             first = last
         self.components = found[0] if len(found) == 1 else block_diag(*found)
 
-    def _groups(self) -> Iterator[tuple[slice, float]]:
-        """Yield the columns and the share of the blocks that have components together."""
+    def _groups(self) -> Iterator[tuple[slice, float, bool]]:
+        """Yield columns and share of blocks with common components, and whether one is apart."""
         blocks = zip(self.blocks, self.columns, strict=True)
         for _, group in groupby(blocks, lambda pair: pair[0].is_apart and pair[0].name):
             members = list(group)
             own = slice(members[0][1].start, members[-1][1].stop)
-            yield own, sum(block.share for block, _ in members)
+            yield own, sum(block.share for block, _ in members), members[0][0].is_apart
 
     def projection(self) -> Callable[[Block], NDArray[np.float32]]:
         """Return a function from at most 256 windows to their principal components.

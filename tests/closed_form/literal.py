@@ -7,9 +7,21 @@ SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_sta
 
 
 def literal_similarities(
-    phi, recording, follows, alpha, rho, ceiling, whitening=0.0, nearest=0.0, unpredicted=0.1
+    phi,
+    recording,
+    follows,
+    alpha,
+    rho,
+    ceiling,
+    whitening=0.0,
+    nearest=0.0,
+    unpredicted=0.1,
+    is_apart=False,
 ):
-    """Scalar products of embeddings, by loops over windows and pairs."""
+    """Scalar products of embeddings, by loops over windows and pairs.
+
+    A block with a map of its own (`is_apart`) gives small directions no weight.
+    """
     f = phi - phi.mean(0)
     n, r = f.shape
     V, C, B, n_pairs = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r)), 0
@@ -27,7 +39,9 @@ def literal_similarities(
     if alpha == "auto":
         alpha = 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
-    settings = V - alpha * B, rho, whitening, unpredicted
+    missed = literal_share_missed(f, recording, follows, rho)
+    small = 0.0 if whitening or is_apart else min(missed, unpredicted / 2)
+    settings = V - alpha * B, rho, whitening, unpredicted, small
     if nearest:
         similarities = mapped_similarities(f, S, *settings)
         weights = literal_nearness(similarities, recording, np.cumsum(~follows))
@@ -68,13 +82,33 @@ def literal_moment(f, weights):
     return total / weights.sum()
 
 
-def mapped_similarities(f, S, kept, rho, whitening=0.0, unpredicted=0.1):
-    """Scalar products of ``f R``, of what predicts the other view."""
+def literal_share_missed(f, recording, follows, rho):
+    """What pairs of windows have in common that a ridge of the other recordings misses.
+
+    Of every second recording with a pair, the regression of the windows of its pairs on themselves
+    is subtracted from the windows of the pairs of the others.
+    """
+    ends = np.flatnonzero(follows)
+    paired = sorted({recording[i] for i in ends})
+    half = [[i for i in ends if paired.index(recording[i]) % 2 == k] for k in range(2)]
+    missed = common = 0.0
+    for known, held_out in (half, half[::-1]):
+        V = sum(np.outer(f[j], f[j]) for i in known for j in (i - 1, i))
+        predict = inv(V + rho * np.trace(V) * np.eye(len(V))) @ V
+        for i in held_out:
+            missed += (f[i - 1] - f[i - 1] @ predict) @ f[i]
+            common += f[i - 1] @ f[i]
+    return max(missed / common, 0.0) if common > 0 else 0.0
+
+
+def mapped_similarities(f, S, kept, rho, whitening=0.0, unpredicted=0.1, small=0.0):
+    """Scalar products of ``f R``, of what predicts the other view, and of small directions."""
     V = f.T @ f / len(f)
     inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
-    maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept]
+    maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept, inverse]
     maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
-    gram = (1 - unpredicted) * maps[0] @ maps[0].T + unpredicted * maps[1] @ maps[1].T
+    weights = 1 - unpredicted, unpredicted - small, small
+    gram = sum(weight * m @ m.T for weight, m in zip(weights, maps, strict=True))
     return f @ gram @ f.T
 
 

@@ -177,7 +177,7 @@ def test_some_blocks_have_maps_and_shares_of_their_own(block, weights, alpha):
     kappa, expected_alpha, _ = literal_similarities(both, groups, follows, alpha, 0.01, 1)
     known = (groups, follows, expected_alpha, 0.01, 64)
     (_, _, of_others), (_, _, of_block) = (
-        literal_similarities(phi, *known) for phi in (others, apart)
+        literal_similarities(phi, *known, is_apart=phi is apart) for phi in (others, apart)
     )
     cross = CrossPredictionTransformer(
         alpha, block_weights=weights, embedding_dim=64, rho=0.01, nearest=0.0, random_state=0

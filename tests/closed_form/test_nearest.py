@@ -68,10 +68,15 @@ def test_parts_have_moments_of_their_own_and_the_same_neighbours():
     chain = np.arange(40) // 10
     weights = (7, 0, 0, 0, 0, 0, 0, 3)
     params = STATISTICS | {"block_weights": weights, "alpha": 0.0}
-    of_map = CrossPredictionTransformer(**params, nearest=0.0).fit_transform(X, groups=groups)
-    near = literal_nearness(of_map.astype(np.float64) @ of_map.T, groups, chain)
+    of_map = CrossPredictionTransformer(**params, nearest=0.0)
+    states = of_map.fit_transform(X, groups=groups).astype(np.float64)
+    near = literal_nearness(states @ states.T, groups, chain)
     of_parts = []
-    for share, block in ((0.7, StatisticsTransformer()), (0.3, CovarianceTransformer())):
+    known = of_map.small_directions_
+    for share, block, small in (
+        (0.7, StatisticsTransformer(), known),
+        (0.3, CovarianceTransformer(), 0.0),
+    ):
         f = scaled_features(block, X)
         f -= f.mean(0)
         pairs = [(i - 1, i) for i in range(40) if i % 10]
@@ -83,7 +88,8 @@ def test_parts_have_moments_of_their_own_and_the_same_neighbours():
             if i != j and chain[i] == chain[j]
         )
         S = 0.5 * (C + B) / 2 + 0.5 * literal_moment(f, near)
-        of_parts.append(64 * share * mapped_similarities(f, S, f.T @ f / 40, 0.01))
+        own = mapped_similarities(f, S, f.T @ f / 40, 0.01, small=small)
+        of_parts.append(64 * share * own)
     expected = sum(of_parts)
     cross = CrossPredictionTransformer(**params, nearest=0.5)
     Z = cross.fit_transform(X, groups=groups).astype(np.float64)
