@@ -64,7 +64,9 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
     defaults are those of the code, except for `score_with`. Pass both parts as `X`.
 
     Samples with the same values and the same label count as one sample of their summed weight, so
-    `sample_weight` and repetition are the same, and the order of samples does not matter.
+    `sample_weight` and repetition are the same, and the order of samples does not matter, neither
+    of `X` nor of `X_val`. The validation loss is the mean over batches, as in the published code,
+    of which the last may be small.
 
     Examples
     --------

@@ -35,7 +35,9 @@ class FineTuneRegressor(FineTuner, BaseWindowRegressor):
     The paper fine-tunes classifiers only; the defaults are those of its classifier.
 
     Samples with the same values and the same targets count as one sample of their summed weight, so
-    `sample_weight` and repetition are the same, and the order of samples does not matter.
+    `sample_weight` and repetition are the same, and the order of samples does not matter, neither
+    of `X` nor of `X_val`. The validation loss is the mean over batches, as in the published code,
+    of which the last may be small.
 
     Examples
     --------

@@ -200,7 +200,8 @@ class LabeledEmbedder(TrainedEmbedder):
             windows.scan()
         self._check_validation_length(windows.n_timesteps)
         y = self._check_y_val(y_val, windows.n_samples)
-        return LabeledWindows(windows, np.arange(len(y)), y, np.ones(len(y)))
+        # The last batch may be small, and counts as much as the others: let no order choose it.
+        return LabeledWindows(windows, np.arange(len(y)), y, np.ones(len(y))).distinct()
 
     # --- prediction ---
 

@@ -52,7 +52,9 @@ class SupervisedClassifier(BaseWindowClassifier):
     class.
 
     Samples with the same values and the same label count as one sample of their summed weight, so
-    `sample_weight` and repetition are the same, and the order of samples does not matter.
+    `sample_weight` and repetition are the same, and the order of samples does not matter, neither
+    of `X` nor of `X_val`. The validation loss is the mean over batches, as in the published code,
+    of which the last may be small.
 
     Examples
     --------

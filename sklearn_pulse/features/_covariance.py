@@ -87,6 +87,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     scale_: NDArray[np.float64]
     _unit = "steps"  # of the delays
+    _least_scale = 0.0  # above which a signal varies
     _unstored: tuple[str, ...] = ("delays_", "scale_")
 
     def __init__(
@@ -136,7 +137,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
         block = windows.take(spread_evenly(usable))
         variance = self._of_signals(block, _variances, self._n_signals)
         scale = np.sqrt(mean_without_artefacts(variance, np.ones((len(variance), 1))))
-        self.scale_ = np.where(scale > 0, scale, 1.0)
+        self.scale_ = np.where(scale > self._least_scale, scale, 1.0)
 
     def _weights(self) -> dict[str, Tensor]:
         return {"scale": tensor_of(self.scale_)}

@@ -102,6 +102,7 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
 
     power_: NDArray[np.float64]
     _unit = "frames"
+    _least_scale = 1e-12  # of a logarithm: rounding moves a constant envelope by less
     _unstored = ("delays_", "scale_", "n_bands_", "frame_length_", "power_")
 
     def __init__(

@@ -198,6 +198,14 @@ def test_a_dead_channel_has_envelopes_without_variance(n_timesteps):
     np.testing.assert_array_equal(envelopes.scale_[1::2], 1.0)
 
 
+def test_windows_of_two_steps_have_envelopes_without_variance():
+    """Both frames have the power of the other, up to rounding, which is no spread to divide by."""
+    X = np.random.default_rng(0).normal(size=(12, 2, 1)).astype(np.float32)
+    envelopes = EnvelopeCovarianceTransformer().fit(X)
+    np.testing.assert_array_equal(envelopes.scale_, 1.0)
+    assert np.ptp(envelopes.transform(X)) < 1e-4
+
+
 def test_what_is_learnt_comes_from_windows_of_the_whole_data():
     """From at most 256 of them, which are spread evenly."""
     X = waves(n=300, n_timesteps=40)

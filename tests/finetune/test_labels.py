@@ -182,6 +182,18 @@ def test_the_order_of_equal_windows_in_several_groups_is_nothing(windows):
     np.testing.assert_array_equal(found[2], found[0])
 
 
+def test_the_order_of_the_samples_to_validate_on_is_nothing(windows):
+    """Whichever of them is alone in the last batch, which counts as much as the others."""
+    X, y = windows
+    found = []
+    for turn in range(3):
+        classifier = scratch(batch_size=4, max_epochs=2)
+        X_val, y_val = np.roll(X[:9] + 0.5, turn, axis=0), np.roll(y[:9], turn)
+        classifier.fit(X, y, X_val=X_val, y_val=y_val)
+        found.append([epoch["valid_loss"] for epoch in classifier.history_])
+    assert found[1] == found[0] and found[2] == found[0]
+
+
 MARKED = [0, 1, 0, 1, 0, 1, 0, 1, -1, -1] * 2
 DOOR = "LabeledSubsetClassifier({0}(...){1}); or set unlabeled_label=None"
 
