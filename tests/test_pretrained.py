@@ -306,7 +306,7 @@ def test_a_model_that_was_saved_before_some_parameters_loads():
     config = json.loads((ROOM / "eeg-174hz" / "config.json").read_text())
     assert "whitening" not in config["parameters"] and "whitening_" not in config["fitted"]
     loaded = CrossPredictionTransformer.from_pretrained("eeg-174hz")
-    assert loaded.whitening_ == loaded.nearest_ == 0.0
+    assert loaded.whitening_ == loaded.nearest_ == loaded.small_directions_ == 0.0
 
 
 @same_folds

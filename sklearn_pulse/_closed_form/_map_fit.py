@@ -10,7 +10,7 @@ from scipy.linalg import block_diag, eigh
 
 from .._blas import unshared_products
 from ._nearest import local_means, moment_of_nearest, nearness
-from ._predictive_map import Target, predictive_map, share_explained, weight_of_rest
+from ._predictive_map import Target, predictive_map, share_explained, weight_of_small
 from ._preparation import Places, Prepared
 from ._recording_moments import share_of_change
 from ._sample import sample_of_recordings
@@ -67,7 +67,7 @@ class ClosedForm(NamedTuple):
         Share of what the views have in common that is not constant; NaN where no constant part is
         known.
     small_directions : float
-        Weight of the directions that the ridge misses.
+        Weight of directions that hardly vary, each alone, and are many.
     predictability : dict
         R2 of each block and of the leading directions, predicted from the other view.
     """
@@ -120,7 +120,7 @@ def fit_map(prepared: Prepared, settings: MapSettings) -> ClosedForm:
         "directions": share_explained(leading, prepared.explained, prepared.total),
     }
     small = max(
-        weight_of_rest(target, settings.whitening, settings.unpredicted) for target in targets
+        weight_of_small(target, settings.whitening, settings.unpredicted) for target in targets
     )
     return ClosedForm(rotated.astype(np.float32), alpha, kappa, small, predictability)
 

@@ -185,7 +185,8 @@ def predictive_map(
         R with ``R R' = (1 - u) M M' + (u - t) N N' + t D D'``, leading directions first, where M
         and N are the regressions of `shared`, whitened, and of `kept` on the features, and D is
         what the regression of the features on themselves leaves of them, each scaled to total
-        variance 1. If some of them are zero, the others have the whole weight.
+        variance 1. The weight t is that of :func:`weight_of_small`. If some of the three are zero,
+        the others have the whole weight.
     """
     with unshared_products(target.variance.size):
         gram = _gram_of_map(target, rho, whitening, unpredicted)
@@ -194,8 +195,8 @@ def predictive_map(
     return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
 
 
-def weight_of_rest(target: Target, whitening: float, unpredicted: float) -> float:
-    """Return the weight t of what the ridge misses, which whitened directions have already."""
+def weight_of_small(target: Target, whitening: float, unpredicted: float) -> float:
+    """Return the weight t of small directions, to which whitening gives weight by itself."""
     return min(target.missed, unpredicted / 2) if whitening == 0 else 0.0
 
 
@@ -204,10 +205,10 @@ def _gram_of_map(target: Target, rho: float, whitening: float, unpredicted: floa
     variance, shared, kept, _ = target
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
-    of_rest = weight_of_rest(target, whitening, unpredicted)
-    weighted = [(1.0 - unpredicted, shared), (unpredicted - of_rest, kept)]
-    if of_rest:
-        weighted.append((of_rest, rho * np.trace(variance) * np.eye(len(variance))))
+    small = weight_of_small(target, whitening, unpredicted)
+    weighted = [(1.0 - unpredicted, shared), (unpredicted - small, kept)]
+    if small:
+        weighted.append((small, rho * np.trace(variance) * np.eye(len(variance))))
     least = _ROUNDING * np.linalg.norm(variance)
     weighted = [(weight, moment) for weight, moment in weighted if np.linalg.norm(moment) > least]
     whole = sum(weight for weight, _ in weighted)

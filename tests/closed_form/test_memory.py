@@ -22,7 +22,15 @@ from . import literal
 SMALL = literal.SMALL | {"block_weights": (1, 1, 0, 0)}
 EVERY_BLOCK = {"block_weights": "auto"}
 PERSON = np.repeat(np.arange(6), 10)
-ATTRIBUTES = ("alpha_", "kappa_", "n_pairs_", "nearest_", "views_", "whitening_")
+ATTRIBUTES = (
+    "alpha_",
+    "kappa_",
+    "n_pairs_",
+    "nearest_",
+    "small_directions_",
+    "views_",
+    "whitening_",
+)
 
 
 @pytest.fixture
