@@ -114,6 +114,19 @@ def test_fit_transform_keeps_rows_of_the_last_fit_alone(monkeypatch):
     assert sum(read) == of_fit + 2 * len(lazy)
 
 
+@pytest.mark.parametrize("what", ["__version__", "_FORMAT"])
+def test_a_folder_of_another_state_of_the_package_is_not_read(
+    X, what, computed, tmp_path, monkeypatch
+):
+    known = fitted(X, memory=tmp_path)
+    computed.clear()
+    assert_array_equal(fitted(X, memory=tmp_path).alpha_, known.alpha_)
+    assert not computed
+    monkeypatch.setattr(f"sklearn_pulse._closed_form._memory.{what}", "another")
+    fitted(X, memory=tmp_path)
+    assert computed
+
+
 def test_failed_fit_transform_keeps_the_fit(X):
     cross = fitted(X)
     expected = cross.transform(X)
