@@ -92,8 +92,9 @@ class RecordingWindows(LazyWindows):
     -----
     An index that selects along the first axis only returns a `RecordingWindows`. An integer, as
     in ``X[3]``, returns one window as an ndarray, and any other index returns an ndarray; an array
-    of integers with several axes is refused. ``numpy.asarray(X)`` reads all windows. A pickle contains the recordings; joblib replaces
-    memory maps by their file names, and a `RecordingFile` is pickled as its path.
+    of integers with several axes is refused. ``numpy.asarray(X)`` reads all windows. A pickle
+    contains the recordings; joblib replaces memory maps by their file names, and a `RecordingFile`
+    is pickled as its path.
 
     Examples
     --------
