@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 
 from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse.features import StatisticsTransformer
 
-from .literal import SMALL
+from .literal import SMALL, literal_share_missed, scaled_features
 
 ALL = SMALL | {"n_components": 200, "views": "adjacent"}
 GROUPS = np.arange(120) // 12
+NEGATIVE = 14  # seed of noise whose small directions are, by chance, opposed in adjacent windows
 
 
-def recordings(lasts):
+def recordings(lasts, seed=0):
     """Windows of noise of ten recordings, each of one amplitude; `lasts` adds a shape of each."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     amplitude = rng.uniform(0.5, 2, size=(10, 1, 1))[GROUPS]
     shape = rng.normal(size=(10, 64, 2))[GROUPS]
     return (amplitude * rng.normal(size=(120, 64, 2)) + lasts * shape).astype(np.float32)
@@ -26,6 +28,20 @@ def test_they_count_as_far_as_they_last():
     ]
     assert weights[0] < 0.02 and weights[0] < weights[1] < 0.05
     assert weights[2] == 0.05  # half of `unpredicted`
+
+
+@pytest.mark.parametrize(("lasts", "seed"), [(0.3, 0), (3.0, 0), (0.0, NEGATIVE)])
+def test_the_share_literally(lasts, seed):
+    X = recordings(lasts, seed)
+    phi = scaled_features(StatisticsTransformer(), X)
+    follows = np.append(False, np.diff(GROUPS) == 0)
+    expected = literal_share_missed(phi - phi.mean(0), GROUPS, follows, 1e-3)
+    cross = CrossPredictionTransformer(
+        **ALL | {"block_weights": (1, 0, 0, 0)}, rho=1e-3, unpredicted=1.0
+    )
+    found = cross.fit(X, groups=GROUPS).small_directions_
+    assert found == pytest.approx(expected, rel=1e-3) and found < 0.5
+    assert (found == 0) == (seed == NEGATIVE)
 
 
 @pytest.mark.parametrize(
