@@ -116,7 +116,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     unpredicted : float, default=0.1
         Weight of what the other view need not predict, from 0 to 1, beside what it predicts. Single
         events, such as premature beats, of which the next window says little, ask for more of it.
-        Up to half of it goes to the small directions (`small_directions_`).
     memory : None, str, path-like or joblib.Memory, default=None
         Folder where `fit` keeps what does not depend on `alpha`, `whitening`, `nearest`,
         `unpredicted` and `embedding_dim`, and `transform` the components of windows, so that a
@@ -166,10 +165,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         many columns, most of them noise of the sample, and may be negative where the directions
         are well predicted.
     small_directions_ : float
-        Weight of the directions that hardly vary, each alone, and are many: the share of what
-        adjacent windows of held-out recordings have in common that lies there, at most half of
-        `unpredicted`. It is 0 where halves are the views or `whitening_` is above 0. Noise that is
-        new in each window has nothing there.
+        Weight of the directions that hardly vary, each alone, and are many: of ``1 - unpredicted``,
+        the share of what adjacent windows of held-out recordings have in common that lies there, at
+        most 0.05. It is 0 where halves are the views or `whitening_` is above 0. Noise that is new
+        in each window has nothing there.
     views_ : {"adjacent", "halves"}
         The views that were used.
     whitening_ : float
@@ -186,10 +185,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = W S W^w`` and ``N = W (V - alpha B)``, where ``W = (V + rho tr V I)^-1`` and w is half of
     `whitening_`, each scaled to unit variance of f M and f N. The embedding is ``f R Q`` with
-    ``R R' = (1 - u) M M' + (u - t) N N' + t D D'`` and a random rotation Q, so that scaling its
+    ``R R' = (1 - u - t) M M' + u N N' + t D D'`` and a random rotation Q, so that scaling its
     columns does not whiten it. Here u is `unpredicted`, t is `small_directions_`, and D is a
     multiple of W. On half of the recordings, W and V of the other half leave
-    ``tr (I - W V) C`` of what windows have in common, and t is its share of ``tr C``. The rhythm,
+    ``tr (I - W V) C`` of what windows have in common; t is its share of ``tr C``, at most 0.05,
+    times ``1 - u``. The rhythm,
     the covariance and the envelopes each have components, moments and a map R of their own, where t
     is 0, with their shares of the variance of the embedding. The variances of its columns
     have a mean of about one over the windows of `fit` (less where `embedding_dim` drops

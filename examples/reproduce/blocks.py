@@ -361,19 +361,19 @@ def embedding(
     most=0.5,
     nearest=0.0,
     unpredicted=0.1,
-    most_small=0.5,
+    most_small=0.05,
 ):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
     `parts` are shares, and components that have a map of their own. Those of the first part, which
-    are of several blocks, have small directions, with at most `most_small` of `unpredicted`.
+    are of several blocks, have small directions, with at most `most_small` of what is predicted.
     """
     shares, found = zip(*parts, strict=True)
     moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments, most) if alpha is None else alpha
     settings = alpha, whitening, unpredicted
     known = found[0][:n_train], recording, start
-    small = [0.0 if whitening else min(share_missed(*known), most_small * unpredicted)]
+    small = [0.0 if whitening else min(share_missed(*known), most_small)]
     small += [0.0] * (len(found) - 1)
     maps = [
         own_map(*of_part, *settings, of_small)
@@ -408,7 +408,10 @@ def share_missed(f, recording, start):
 
 
 def own_map(V, C, B, alpha, whitening, unpredicted, small=0.0, kin=0.0, nearest=0.0):
-    """Return R, which gives the embedding a variance of one."""
+    """Return R, which gives the embedding a variance of one.
+
+    Of what is predicted, which has the weight ``1 - unpredicted``, small directions have `small`.
+    """
     scale = RHO * np.trace(V) * np.eye(len(V))
     ridge = V + scale
     gram = 0.0
@@ -417,9 +420,9 @@ def own_map(V, C, B, alpha, whitening, unpredicted, small=0.0, kin=0.0, nearest=
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
     shared = ((1 - nearest) * shared + nearest * kin) @ whitener
     for share, target in (
-        (1 - unpredicted, shared),
-        (unpredicted - small, V - alpha * B),
-        (small, scale),
+        ((1 - unpredicted) * (1 - small), shared),
+        (unpredicted, V - alpha * B),
+        ((1 - unpredicted) * small, scale),
     ):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
@@ -517,7 +520,7 @@ class Choice:
     unpredicted : float
         Weight of what the other view need not predict.
     most_small : float
-        Largest share of `unpredicted` that small directions have.
+        Largest share of what is predicted that small directions have.
     """
 
     shares: dict | Callable | None = None
@@ -529,7 +532,7 @@ class Choice:
     whitening: float | None = None
     nearest: float | None = None
     unpredicted: float = 0.1
-    most_small: float = 0.5
+    most_small: float = 0.05
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""

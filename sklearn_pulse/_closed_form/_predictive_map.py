@@ -14,6 +14,7 @@ from ._signs import oriented
 from ._types import Matrix
 
 _ROUNDING = 1e-12  # a smaller share of the second moments is what rounding leaves of zero
+_MOST_SMALL = 0.05  # largest share of what predicts that small directions have
 
 
 def held_out_prediction(
@@ -182,11 +183,11 @@ def predictive_map(
     Returns
     -------
     ndarray of shape (r, n_directions)
-        R with ``R R' = (1 - u) M M' + (u - t) N N' + t D D'``, leading directions first, where M
-        and N are the regressions of `shared`, whitened, and of `kept` on the features, and D is
-        what the regression of the features on themselves leaves of them, each scaled to total
-        variance 1. The weight t is that of :func:`weight_of_small`. If some of the three are zero,
-        the others have the whole weight.
+        R with ``R R' = (1 - u - t) M M' + u N N' + t D D'``, leading directions first, where M and
+        N are the regressions of `shared`, whitened, and of `kept` on the features, and D is what
+        the regression of the features on themselves leaves of them, each scaled to total variance
+        1. The weight t is that of :func:`weight_of_small`. If some of the three are zero, the
+        others have the whole weight.
     """
     with unshared_products(target.variance.size):
         gram = _gram_of_map(target, rho, whitening, unpredicted)
@@ -197,7 +198,7 @@ def predictive_map(
 
 def weight_of_small(target: Target, whitening: float, unpredicted: float) -> float:
     """Return the weight t of small directions, to which whitening gives weight by itself."""
-    return min(target.missed, unpredicted / 2) if whitening == 0 else 0.0
+    return (1.0 - unpredicted) * min(target.missed, _MOST_SMALL) if whitening == 0 else 0.0
 
 
 def _gram_of_map(target: Target, rho: float, whitening: float, unpredicted: float) -> Matrix:
@@ -206,7 +207,7 @@ def _gram_of_map(target: Target, rho: float, whitening: float, unpredicted: floa
     if whitening > 0:
         shared = shared @ _whitener(variance, rho, whitening)
     small = weight_of_small(target, whitening, unpredicted)
-    weighted = [(1.0 - unpredicted, shared), (unpredicted - small, kept)]
+    weighted = [(1.0 - unpredicted - small, shared), (unpredicted, kept)]
     if small:
         weighted.append((small, rho * np.trace(variance) * np.eye(len(variance))))
     least = _ROUNDING * np.linalg.norm(variance)

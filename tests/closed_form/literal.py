@@ -40,7 +40,7 @@ def literal_similarities(
         alpha = 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
     missed = literal_share_missed(f, recording, follows, rho)
-    small = 0.0 if whitening or is_apart else min(missed, unpredicted / 2)
+    small = 0.0 if whitening or is_apart else (1 - unpredicted) * min(missed, 0.05)
     settings = V - alpha * B, rho, whitening, unpredicted, small
     if nearest:
         similarities = mapped_similarities(f, S, *settings)
@@ -107,7 +107,7 @@ def mapped_similarities(f, S, kept, rho, whitening=0.0, unpredicted=0.1, small=0
     inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
     maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept, inverse]
     maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
-    weights = 1 - unpredicted, unpredicted - small, small
+    weights = 1 - unpredicted - small, unpredicted, small
     gram = sum(weight * m @ m.T for weight, m in zip(weights, maps, strict=True))
     return f @ gram @ f.T
 
