@@ -189,13 +189,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     columns does not whiten it. Here u is `unpredicted`, t is `small_directions_`, and D is a
     multiple of W. On half of the recordings, W and V of the other half leave
     ``tr (I - W V) C`` of what windows have in common; t is its share of ``tr C``, at most 0.05,
-    times ``1 - u``. The rhythm,
-    the covariance and the envelopes each have components, moments and a map R of their own, where t
-    is 0, with their shares of the variance of the embedding. The variances of its columns
-    have a mean of about one over the windows of `fit` (less where `embedding_dim` drops
-    directions), and the columns of a window are rounded to hundredths. So columns in which two
-    labelled windows hardly differ are equal there, and a probe leaves them out; else a scaler
-    fitted on these two would give most weight to them.
+    times ``1 - u``. The rhythm, the covariance and the envelopes each have components, moments and
+    a map R of their own, where t is 0, with their shares of the variance of the embedding. The
+    variances of its columns have a mean of about one over the windows of `fit` (less where
+    `embedding_dim` drops directions), and the columns of a window are rounded to hundredths. So
+    columns in which two labelled windows hardly differ are equal there, and a probe leaves them
+    out; else a scaler fitted on these two would give most weight to them.
 
     Adjacent windows overlap if their values say so: if the end of one and the beginning of the
     next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
