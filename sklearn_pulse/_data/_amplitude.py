@@ -13,7 +13,7 @@ from ._windows import Block, CheckedWindows, evenly
 
 # Most windows that are looked at, evenly spaced, and most values of those of `fit`.
 _MAX_NOTED, _MAX_COMPARED, _MAX_ELEMENTS = 64, 8, 2**20
-_PERCENTILES = (5, 95)  # windows of artefacts lie beyond
+_ARTEFACTS = 5  # percent of windows at either end
 _TOO_MUCH = 30.0  # units are a thousand or a million times apart; rest and effort are closer
 
 
@@ -38,7 +38,9 @@ def note_amplitude(estimator: Any, windows: CheckedWindows) -> None:
     for channel, values in enumerate(amplitudes.T):
         known = values[~np.isnan(values)]
         if len(known):
-            low[channel], high[channel] = np.percentile(known, _PERCENTILES)
+            # Values of windows, and not between two: of a few windows the least and the largest.
+            low[channel] = np.percentile(known, _ARTEFACTS, method="lower")
+            high[channel] = np.percentile(known, 100 - _ARTEFACTS, method="higher")
     estimator.amplitude_in_ = np.stack([low, high])
 
 

@@ -110,21 +110,25 @@ def estimators(draw):
 
 def check(estimator, X):
     """Fit and transform; return "done" or the name of the error, which must explain itself."""
-    before, given = X.copy(), estimator.get_params()
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", UserWarning)
-        try:
-            embedding = estimator.fit_transform(X)
-        except (ValueError, TypeError, FloatingPointError, MemoryError) as error:
-            assert len(str(error).split()) > 6, repr(error)
-            if any(name.endswith("_") for name in vars(estimator)):  # transform alone refused
-                with pytest.raises(type(error), match=re.escape(str(error))):
-                    estimator.transform(X)
-            return type(error).__name__
-        finally:
-            np.testing.assert_array_equal(X, before)
-            assert repr(estimator.get_params()) == repr(given)
+        return _check(estimator, X)
+
+
+def _check(estimator, X):
+    before, given = X.copy(), estimator.get_params()
+    try:
+        embedding = estimator.fit_transform(X)
+    except (ValueError, TypeError, FloatingPointError, MemoryError) as error:
+        assert len(str(error).split()) > 6, repr(error)
+        if any(name.endswith("_") for name in vars(estimator)):  # transform alone refused
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                estimator.transform(X)
+        return type(error).__name__
+    finally:
+        np.testing.assert_array_equal(X, before)
+        assert repr(estimator.get_params()) == repr(given)
     assert embedding.dtype == np.float32
     assert len(embedding) == len(X) and embedding.ndim == 2
     assert np.isfinite(embedding).all()
