@@ -21,7 +21,7 @@ help:
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
 	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
-	@echo "make controls   aeon, for MultiRocket-Hydra and QUANT, and seglearn, for its recordings"
+	@echo "make controls   aeon, for MultiRocket-Hydra and QUANT, and packages that hold recordings"
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make audit      known vulnerabilities of the pinned packages"
 	@echo "make dist       build the sdist and the wheel, and check them in a clean environment"
@@ -119,9 +119,9 @@ hooks: install
 LOCK = .venv-tools/bin/uv pip compile --quiet --no-deps --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make constraints"
 constraints: install tools
-	$(PIP) freeze --exclude-editable | grep -v -i -E '^(torch|aeon|deprecated|seglearn|wrapt)==' \
+	$(PIP) freeze --exclude-editable | grep -v -i -E '^(torch|aeon|aeon-neuro|deprecated|pyts|seglearn|wrapt)==' \
 		| $(LOCK) --output-file constraints.txt -
-	printf 'aeon\nDeprecated\nseglearn\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
+	printf 'aeon\naeon-neuro\nDeprecated\npyts\nseglearn\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
 
 # The files that are published, their contents, the wheel without extras, and that pip finds versions
 # for each extra.

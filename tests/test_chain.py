@@ -38,7 +38,12 @@ from sklearn_pulse import (
 )
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
-from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.preprocessing import (
+    BandpassFilter,
+    ChannelWhitener,
+    Resampler,
+    WindowScaler,
+)
 from sklearn_pulse.windows import SlidingWindows
 from tests.helpers import SMALL_ENCODER, make_windows
 from tests.persistence.helpers import pulse, read_config, write_config
@@ -59,6 +64,7 @@ def through(model, tmp_path):
 
 CHAINS = {
     "scaled": (make_pipeline(WindowScaler(), encoder(), make_linear_probe()), y),
+    "whitened": (make_pipeline(ChannelWhitener(0.1), encoder(), make_linear_probe()), y),
     "two classes": (make_pipeline(encoder(), LogisticRegression()), y == "calm"),
     "window by window": (
         make_pipeline(WindowScaler(per="window"), encoder(), RobustScaler(), RidgeClassifier()),
@@ -145,7 +151,8 @@ def test_sampling_rate_and_channels_come_back(tmp_path):
 
 
 def test_channels_without_names_come_back(tmp_path):
-    for step in (WindowScaler(), BandpassFilter(4, 20, 64), Resampler(64, 32), SlidingWindows(16)):
+    steps = WindowScaler(), ChannelWhitener(), BandpassFilter(4, 20, 64), Resampler(64, 32)
+    for step in (*steps, SlidingWindows(16)):
         assert step.fit(X).channel_names_in_ is None
         assert through(step, tmp_path).channel_names_in_ is None
 
@@ -271,6 +278,7 @@ def test_what_is_not_fitted_is_refused(tmp_path):
         (BandpassFilter(4, 20, 64), {"order": 2}),
         (WindowScaler(), {"with_mean": False}),
         (WindowScaler(per="window"), {"robust": True}),
+        (ChannelWhitener(), {"shrinkage": 0.5}),
         (WindowScaler(), {"per": "window"}),
         (WindowScaler(per="window"), {"per": "channel"}),
     ],

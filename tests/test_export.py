@@ -44,7 +44,7 @@ from sklearn_pulse.baselines import (
     SupervisedClassifier,
 )
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
-from sklearn_pulse.preprocessing import Resampler, WindowScaler
+from sklearn_pulse.preprocessing import ChannelWhitener, Resampler, WindowScaler
 from tests.helpers import SMALL_ENCODER, make_windows
 from tests.persistence.helpers import pulse
 from tests.test_common import CLASSES, fit, small
@@ -292,6 +292,21 @@ def test_windows_are_scaled_by_their_own_statistics(robust, parts):
         found = layer(torch.from_numpy(x))
         assert found.dtype == torch.float32
         np.testing.assert_allclose(found.numpy(), scaler.transform(x), rtol=1e-6, atol=1e-6)
+
+
+def test_channels_are_whitened_in_the_graph(tmp_path):
+    whitener = ChannelWhitener(0.05).fit(windows(9, 40, offset=1e5))
+    layer = layer_of(whitener, takes_windows=True)
+    for n, length in [(1, 32), (7, 33), (4, 1)]:
+        x = windows(n, length, offset=1e5)
+        x[:, ::5, 1] = np.nan  # by itself, whatever the other channel holds
+        found = layer(torch.from_numpy(x))
+        assert found.dtype == torch.float32
+        np.testing.assert_allclose(found.numpy(), whitener.transform(x), rtol=1e-6, atol=1e-6)
+    chain = make_pipeline(ChannelWhitener(0.05), encoder()).fit(X)
+    steps = export(chain, tmp_path / "chain.pt2", format="torch")["steps"]
+    assert steps[0] == "ChannelWhitener"
+    assert_equal(torch_program(tmp_path / "chain.pt2")[0], chain, offset=1e4)
 
 
 @pytest.mark.slow  # the test above computes the same layer by torch

