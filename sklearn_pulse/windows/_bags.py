@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
@@ -228,7 +229,9 @@ def _as_float32(x: NDArray[Any], given: Any, first: int = 0) -> NDArray[np.float
     with np.errstate(over="ignore", invalid="ignore"):  # such a value becomes an infinity
         x = x.astype(np.float32, copy=False)
         try:
-            assert_all_finite(x, allow_nan=True)  # adds up infinities of both signs
+            # Of a finite float64 the cast makes an infinity too, so this is checked in any case.
+            with config_context(assume_finite=False):
+                assert_all_finite(x, allow_nan=True)  # adds up infinities of both signs
         except ValueError:
             sample = next(i for i, values in enumerate(x, first) if np.isinf(values).any())
             name = recording_name("X", sample, given[sample])

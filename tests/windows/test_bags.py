@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn import config_context
 from sklearn.base import clone
 
 import sklearn_pulse
@@ -210,6 +211,14 @@ def test_infinity_is_refused_and_nan_is_not(make, value):
 def test_unusable_series(X, message):
     with pytest.raises(ValueError, match=message):
         SlidingWindows(2).fit(X)
+
+
+def test_values_beyond_float32_are_refused_where_scikit_learn_assumes_finite_values():
+    X = np.zeros((2, 5, 2))
+    X[1, 3, 0] = 1e39  # finite, and an infinity in float32
+    with config_context(assume_finite=True):
+        with pytest.raises(ValueError, match=r"X\[1\] contains .* a value too large for float32"):
+            SlidingWindows(2).fit(X)
 
 
 def test_panels_of_pandas_are_refused():
