@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from sklearn.utils import _safe_indexing
 
 from .._groups import is_dask
 from .._warnings import warn_user
@@ -148,3 +149,31 @@ def as_stored(X: Any) -> StoredArray | None:
     )
     is_real = getattr(dtype, "kind", "") in ("b", "i", "u", "f")
     return StoredArray(X) if is_chunked and is_real and not is_dask(X) else None
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of windows or labels; scikit-learn indexes no array in chunks.
+
+    Parameters
+    ----------
+    X : array-like, frame, list, lazy windows or array in chunks
+        The windows, or their labels.
+    rows : sequence of int
+        Numbers of the rows.
+
+    Returns
+    -------
+    Any
+        The rows, in the container of `X`; an array in memory if `X` is an array in chunks.
+
+    Examples
+    --------
+    >>> take_rows(["a", "b", "c"], [2, 0])
+    ['c', 'a']
+    """
+    stored = as_stored(X)
+    if stored is not None:
+        return stored[rows]
+    if isinstance(getattr(X, "chunks", None), tuple) and not is_dask(X):  # labels in chunks
+        X = np.asarray(X)
+    return _safe_indexing(X, rows)

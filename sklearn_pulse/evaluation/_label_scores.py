@@ -14,13 +14,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold
-from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
+from sklearn.utils import check_array, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from .._blas import unshared_products
 from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
 from .._inputs._numbers import of_tensor
+from .._inputs._stored import take_rows
 from .._parameters import check_integer, check_mapping, check_real, check_seed
 from .._pipelines import last_step
 from ..model_selection import LabeledTestSplit, mask_labels
@@ -128,7 +129,7 @@ def label_efficiency_scores(
     scorer = _scorer(probe, scoring)
     rows = np.flatnonzero(labeled)
     embeddings = _embed(estimators, X, rows, len(labeled))
-    y_labeled = np.asarray(_safe_indexing(y, rows)).reshape(len(rows))
+    y_labeled = np.asarray(take_rows(y, rows)).reshape(len(rows))
     classes = np.full(len(labeled), -1)  # numbers: text labels leave no room for -1
     classes[rows] = np.unique(y_labeled, return_inverse=True)[1]
     splits = list(
@@ -211,7 +212,7 @@ def _embed(
             raise TypeError(f"estimators[{name!r}] is a class: pass a fitted instance of it")
         if hasattr(estimator, "fit"):  # not transform, which a data frame has too
             _check_frozen(name, estimator, X)
-            embedding = estimator.transform(_safe_indexing(X, rows))
+            embedding = estimator.transform(take_rows(X, rows))
         else:
             embedding = np.asarray(nan_where_masked(of_tensor(estimator)))
             if not embedding.ndim:

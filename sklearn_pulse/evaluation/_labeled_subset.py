@@ -19,7 +19,7 @@ from sklearn.base import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags, _safe_indexing, assert_all_finite, get_tags, indexable
+from sklearn.utils import Tags, assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     UNUSED,
     MetadataRouter,
@@ -36,6 +36,7 @@ from sklearn.utils.validation import (
 
 from .._data._labels import labeled_mask
 from .._groups import nan_where_masked
+from .._inputs._stored import take_rows
 
 # Methods that are passed on to the fitted classifier.
 _PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -402,4 +403,4 @@ def _take_rows(
         if not name.endswith("_val") and name != "channel_names"
     }
     params = params | _check_method_params(X, per_row, indices=rows)
-    return _safe_indexing(X, rows), _safe_indexing(y, rows), params
+    return take_rows(X, rows), take_rows(y, rows), params

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import column_or_1d
 
 from .._data._labels import labeled_mask, unlabeled_rows
 from .._groups import missing_mask, mixes_text
+from .._inputs._stored import take_rows
 from .._pipelines import last_step
 
 _SPLIT = "sklearn_pulse.model_selection.LabeledTestSplit"
@@ -83,7 +84,7 @@ def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
         )
     rows = np.flatnonzero(labeled)
     X, y = indexable(X, y)
-    return _safe_indexing(X, rows), _safe_indexing(y, rows)
+    return take_rows(X, rows), take_rows(y, rows)
 
 
 class MetricScorer:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 
 from .._inputs._lazy import read_windows
 from .._inputs._numbers import as_real_array
-from .._inputs._stored import as_stored
+from .._inputs._stored import as_stored, take_rows
 from ..windows import LazyWindows
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
@@ -83,7 +82,7 @@ def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
         From a channel and the donor of each window to the windows with this channel exchanged.
     """
     if len(X.shape) == 2:
-        return 1, lambda channel, donors: _safe_indexing(X, donors)
+        return 1, lambda channel, donors: take_rows(X, donors)
     n_channels = X.shape[axis]
     on_disk = X if isinstance(X, np.memmap) else as_stored(X)
     if on_disk is not None and len(X.shape) == 3:

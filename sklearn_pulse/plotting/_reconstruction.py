@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
+from .._inputs._stored import take_rows
 from .._parameters import check_integer
 from ._style import (
     check_numbers,
@@ -123,7 +123,7 @@ class ReconstructionDisplay:
         if not n_samples:
             raise ValueError("X holds no window: pass at least one window to draw.")
         sample = check_integer("sample", sample, 0, n_samples - 1)
-        window = _safe_indexing(X, [sample])
+        window = take_rows(X, [sample])
         windows = check_windows(estimator, window, reset=False)
         n_timesteps = windows.n_timesteps
         _check_single(windows, sample)

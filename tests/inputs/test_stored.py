@@ -11,8 +11,10 @@ from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse._inputs import _stored
 from sklearn_pulse._inputs._stored import StoredArray, as_stored
 from sklearn_pulse.corpus import embed_dataset, fit_dataset
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
+from sklearn_pulse.plotting import LabelEfficiencyDisplay, ReconstructionDisplay
 from sklearn_pulse.preprocessing import Resampler, WindowScaler
 from tests.helpers import make_windows, small
 
@@ -105,6 +107,51 @@ def test_channel_importance_reads_chunks(no_room):
     expected = channel_importance(model, X, y, n_repeats=1, random_state=0)
     np.testing.assert_array_equal(got.importances, expected.importances)
     assert max(source.read) == 3
+
+
+def test_channel_importance_takes_a_table_in_chunks():
+    table = X[:, :, 0]
+    model = make_pipeline(StatisticsTransformer(), LogisticRegression(max_iter=1000)).fit(table, y)
+    got, expected = (
+        channel_importance(model, values, y, n_repeats=2, random_state=0).importances
+        for values in (store(table), table)
+    )
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("values", [X, X[:, :, 0]])
+def test_probes_learn_from_labelled_rows_in_chunks(values):
+    some = np.where(np.arange(len(y)) % 4 == 0, -1, y)
+    model = make_pipeline(StatisticsTransformer(), LogisticRegression(max_iter=1000))
+    expected, got = (
+        (
+            probe.fit(given, labels).predict_proba(given).tolist(),
+            probe.score(given, labels),
+            probe_scores(probe, given, labels),
+        )
+        for probe, given, labels in (
+            (LabeledSubsetClassifier(model), values, some),
+            (LabeledSubsetClassifier(model), store(values), store(some)),
+        )
+    )
+    assert got == expected
+
+
+def test_label_efficiency_embeds_windows_in_chunks():
+    statistics = StatisticsTransformer().fit(X)
+    got, expected = (
+        LabelEfficiencyDisplay.from_estimators({"a": statistics}, *given, cv=2, fractions=(0.5,))
+        for given in ((store(X), store(y)), (X, y))
+    )
+    np.testing.assert_array_equal(got.scores["a"], expected.scores["a"])
+
+
+def test_a_reconstruction_is_drawn_of_windows_in_chunks():
+    pulse = small(PulseTransformer, max_epochs=1).fit(X)
+    got, expected = (
+        ReconstructionDisplay.from_estimator(pulse, given, sample=3) for given in (store(X), X)
+    )
+    np.testing.assert_array_equal(got.signal, expected.signal)
 
 
 def test_a_corpus_may_be_an_array_of_zarr(tmp_path):
