@@ -92,7 +92,7 @@ class WindowScaler(BasePreprocessor):
     of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
     per sample together with `X`. With metadata routing a pipeline hands them to this step in `fit`
     and in `predict`, under another name after ``set_transform_request(groups="name")``. They are
-    checked, and change nothing unless `per` is "recording".
+    neither checked nor used unless `per` is "recording".
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
