@@ -92,7 +92,8 @@ class WindowScaler(BasePreprocessor):
     of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
     per sample together with `X`. With metadata routing a pipeline hands them to this step in `fit`
     and in `predict`, under another name after ``set_transform_request(groups="name")``. They are
-    neither checked nor used unless `per` is "recording".
+    neither checked nor used unless `per` is "recording" and the windows do not know their
+    recordings themselves.
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
@@ -171,12 +172,12 @@ class WindowScaler(BasePreprocessor):
         """
         windows = self._read(X)
         # Other windows that a pipeline passes through may be more or fewer than the groups.
-        needed = self._fitted("per") == "recording"
-        names = check_groups(groups, windows.n_samples) if needed else None
-        if windows.recording is None and names is not None:
-            windows.recording = np.unique(names, return_inverse=True)[1]
-        elif windows.recording is None and windows.is_list:
-            windows.recording = np.arange(windows.n_windows)
+        if self._fitted("per") == "recording" and windows.recording is None:
+            names = check_groups(groups, windows.n_samples)
+            if names is not None:
+                windows.recording = np.unique(names, return_inverse=True)[1]
+            elif windows.is_list:
+                windows.recording = np.arange(windows.n_windows)
         return self._map(windows, self._function(windows))
 
     def fit_transform(

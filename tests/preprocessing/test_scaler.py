@@ -8,11 +8,13 @@ from hypothesis import given
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
+from sklearn_pulse import PulseTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler, _quantiles, _source
 from sklearn_pulse.windows import LazyWindows
+from tests.helpers import small
 from tests.preprocessing.data import as_lazy, make_gaps, quick, windows
 
 GROUPS = np.array(["b", "a", "b", "a", "c", "c"])
@@ -303,5 +305,20 @@ def test_groups_that_are_not_needed_may_be_those_of_other_windows():
     scaler = WindowScaler().fit(X)
     scaled = scaler.transform(X[:2], groups=np.arange(9))
     np.testing.assert_array_equal(scaled, scaler.transform(X[:2]))
+    scaler = WindowScaler(per="recording").fit(X)
     with pytest.raises(ValueError, match="groups has shape"):
-        WindowScaler(per="recording").fit(X).transform(X[:2], groups=np.arange(9))
+        scaler.transform(X[:2], groups=np.arange(9))
+    for knowing in (as_lazy(X[:2]), X[:2, None]):
+        scaled = scaler.transform(knowing, groups=np.arange(9))
+        np.testing.assert_array_equal(scaled, scaler.transform(knowing))
+
+
+def test_a_pipeline_passes_validation_windows_that_know_their_recordings():
+    X = np.random.default_rng(0).normal(size=(6, 40, 2))
+    pulse = small(PulseTransformer, max_epochs=1)
+    with config_context(enable_metadata_routing=True):
+        pulse.set_fit_request(X_val=True)
+        steps = [("scale", WindowScaler(per="recording")), ("pulse", pulse)]
+        pipe = Pipeline(steps, transform_input=["X_val"])
+        pipe.fit(as_lazy(X), X_val=as_lazy(X[:2]), groups=np.arange(6) // 2)
+    assert np.isfinite(pipe["pulse"].history_[-1]["valid_loss"])
