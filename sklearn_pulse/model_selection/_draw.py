@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,21 @@ def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
             f" {short(part)}."
         )
     return rows
+
+
+def check_pairs(cv: Any) -> None:
+    """Raise if a list of folds holds something else than pairs, which scikit-learn unpacks."""
+    if hasattr(cv, "split") or not isinstance(cv, Iterable) or isinstance(cv, Iterator):
+        return
+    for split in cv:
+        try:
+            _, _ = split
+        except (TypeError, ValueError):
+            raise ValueError(
+                "cv must be a splitter or hold pairs (train, test) of the rows of each split, but"
+                f" holds {short(split)}: if it holds the fold of each row, pass"
+                " sklearn.model_selection.PredefinedSplit(cv)."
+            ) from None
 
 
 def short(value: Any) -> str:

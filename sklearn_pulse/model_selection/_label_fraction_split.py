@@ -21,6 +21,7 @@ from ._draw import (
     check_labeled_groups,
     check_one_kind,
     check_one_of,
+    check_pairs,
     for_splitters,
     one_more_of_each_class,
     own_permutation,
@@ -157,6 +158,7 @@ class LabelFractionSplit(BaseCrossValidator):
         if self.n_groups is not None:
             who = check_labeled_groups(self.n_groups, groups, len(labels))
         y = for_splitters(y, self.unlabeled_label)
+        check_pairs(self.cv)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, self._passed_on(groups))):
             train, test = as_indices(train, len(labels)), as_indices(test, len(labels))

@@ -11,7 +11,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from ._draw import as_indices, for_splitters, short
+from ._draw import as_indices, check_pairs, for_splitters, short
 
 
 class LabeledTestSplit(BaseCrossValidator):
@@ -94,6 +94,7 @@ class LabeledTestSplit(BaseCrossValidator):
         """
         labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
         y = for_splitters(y, self.unlabeled_label)
+        check_pairs(self.cv)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):
             train, test = as_indices(train, len(labeled)), as_indices(test, len(labeled))

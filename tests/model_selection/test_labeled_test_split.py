@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -269,3 +271,12 @@ def test_messages_do_not_list_all_rows():
     with pytest.raises(ValueError, match="does not name some of") as error:
         list(LabeledTestSplit([([0.5] * 5000, [1])]).split(y, y))
     assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize("folds", [[0, 1, 0, 1], np.array([[0], [1]]), [None], pd.Series([2, 2])])
+@pytest.mark.parametrize("split", [LabeledTestSplit, partial(LabelFractionSplit, 1.0)])
+def test_folds_that_are_no_pairs_are_refused(split, folds):
+    y = np.array([0, 1, 0, 1])
+    cv = split(cv=folds)
+    with pytest.raises(ValueError, match=r"cv must .* hold pairs .train, test.*PredefinedSplit"):
+        list(cv.split(y, y))
