@@ -29,6 +29,9 @@ methods had been chosen:
     python examples/reproduce/archives.py --dataset Blink EyesOpenShut FingerMovements \
         HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
 
+With `--whitened` the methods read windows whose channels a `ChannelWhitener` has changed, which
+learns from the training part alone.
+
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
@@ -48,8 +51,12 @@ from pathlib import Path
 import numpy as np
 import questions
 import unseen
+from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse.benchmark import __main__ as benchmark
+from sklearn_pulse.benchmark import compare
+from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.preprocessing import ChannelWhitener
 from sklearn_pulse.windows import sliding_windows
 
 EXERCISES = "ShoulderExercises"
@@ -152,6 +159,27 @@ def store(name: str, folder: Path) -> Path:
     return file
 
 
+def compare_whitened(file: Path, methods: list[str], seeds: int, folder: Path) -> None:
+    """Score methods behind a `ChannelWhitener` on stored windows, and print the accuracies."""
+    known = all_methods()
+    pairs = [
+        (f"{name}, whitened", make_pipeline(ChannelWhitener(), known[name].make()))
+        for name in methods
+        if known[name].make is not None
+    ]
+    with np.load(file) as arrays:
+        frame, _ = compare(
+            **arrays,
+            methods=pairs,
+            protocols=["comparison"],
+            split="test",
+            n_seeds=seeds,
+            out=folder / file.stem,
+        )
+    accuracy = frame[frame["metric"].str.startswith("accuracy")]
+    print(file.stem, accuracy.to_string(columns=["method", "metric", "mean", "std"]), sep="\n")
+
+
 def main() -> int:
     """Score the methods on the data sets; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
@@ -161,12 +189,17 @@ def main() -> int:
     parser.add_argument("--dataset", **several, choices=known)
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
+    parser.add_argument("--whitened", action="store_true", help="behind a ChannelWhitener")
     options = parser.parse_args()
-    files = [str(store(name, options.output / "windows")) for name in options.dataset or NAMES]
+    files = [store(name, options.output / "windows") for name in options.dataset or NAMES]
+    methods = options.method or list(METHODS)
+    if options.whitened:
+        for file in files:
+            compare_whitened(file, methods, options.seeds, options.output / "whitened")
+        return 0
     out = ["--out", str(options.output)]
-    methods = ["--method", *(options.method or METHODS)]
-    seeds = ["--seeds", str(options.seeds), "--split", "test"]
-    runs = ["comparison", "--dataset", *files, *methods, *seeds, *out]
+    seeds = ["--method", *methods, "--seeds", str(options.seeds), "--split", "test"]
+    runs = ["comparison", "--dataset", *map(str, files), *seeds, *out]
     status = benchmark.main(runs)  # the report says what is missing
     return benchmark.main(["report", *out]) or status
 
