@@ -176,7 +176,7 @@ class FineTuner(LabeledEmbedder):
         return identity
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
-        decay = LRScheduler(ExponentialLR, step_every="batch", gamma=self.lr_decay)
+        decay = LRScheduler(ExponentialLR, step_every="batch", gamma=float(self.lr_decay))
         return [("lr_scheduler", decay)]
 
     def _threads(self) -> AbstractContextManager[None]:

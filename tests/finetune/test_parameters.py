@@ -1,6 +1,7 @@
 """Parameters and their bounds."""
 
 import inspect
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ def test_refused_parameters(windows, name, value):
 def test_a_decay_of_one_keeps_the_learning_rate(windows):
     fitted = scratch(lr_decay=1.0, callbacks=[BatchSpy()]).fit(*windows)
     assert callback_of(fitted, BatchSpy).setting("lr") == [1e-2] * 6
+
+
+@pytest.mark.parametrize("number", [np.float32(0.75), Fraction(3, 4)])
+def test_a_decay_of_another_kind_of_number_gives_the_same_rates(windows, tmp_path, number):
+    """Rates stay numbers of Python, which a checkpoint can hold and float32 does not round."""
+
+    def rates(**params):
+        fitted = scratch(callbacks=[BatchSpy()], **params).fit(*windows)
+        return callback_of(fitted, BatchSpy).setting("lr")
+
+    assert rates(lr_decay=number, checkpoint_dir=tmp_path) == rates(lr_decay=0.75)
 
 
 def test_shared_parameters_have_one_default():
