@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ._aligned import AlignedLinear
 from ._base import Encoder
 from ._patches import attendable, patch_steps, sinusoidal_positions, standardize, stride_steps
 from ._time import observed_or_all, pool_steps
@@ -80,7 +81,7 @@ class PatchEncoder(Encoder):
         self.steps_read = slice(n_timesteps - n_used, n_timesteps)
         # Memory of the tokens in units of the window's; batches for inference are smaller by it.
         self.tokens_per_step = max(1, math.ceil(n_channels * self.n_patches / n_timesteps))
-        self.embed = nn.Linear(self.patch_length, channel_dim)
+        self.embed = AlignedLinear(self.patch_length, channel_dim)
         self.cls_token = nn.Parameter(torch.zeros(channel_dim))
         # The table follows from the sizes, so checkpoints leave it out.
         table = sinusoidal_positions(self.n_patches + 1, channel_dim)

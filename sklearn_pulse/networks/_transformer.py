@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .._products import Linear
+from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._rows import map_rows
 from ._time import take_rows
@@ -52,10 +52,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, dim: int, n_heads: int) -> None:
         super().__init__()
         self.n_heads = n_heads
-        self.query = Linear(dim, dim)
-        self.key = Linear(dim, dim)
-        self.value = Linear(dim, dim)
-        self.output = Linear(dim, dim)
+        self.query = AlignedLinear(dim, dim)
+        self.key = AlignedLinear(dim, dim)
+        self.value = AlignedLinear(dim, dim)
+        self.output = AlignedLinear(dim, dim)
 
     def forward(
         self,
@@ -127,8 +127,8 @@ class FeedForward(nn.Module):
         self, dim: int, hidden_dim: int, activation: Literal["gelu", "relu"] = "gelu"
     ) -> None:
         super().__init__()
-        self.input = Linear(dim, hidden_dim)
-        self.output = Linear(hidden_dim, dim)
+        self.input = AlignedLinear(dim, hidden_dim)
+        self.output = AlignedLinear(hidden_dim, dim)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:

@@ -578,3 +578,19 @@ def test_missing_patches_are_not_pooled(pooling):
         assert 0 < tokens.shape[2] < visible.shape[1]
         expected = tokens.mean(2) if pooling == "mean" else tokens.amax(2)
         torch.testing.assert_close(mine.encoder(x, seen), expected.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("n_timesteps", "n_channels", "sizes"),
+    [
+        (56, 1, {"embedding_dim": 6, "encoder_hidden_dim": 14, "patch_length": 7}),
+        (54, 5, {"embedding_dim": 4, "encoder_hidden_dim": 24, "patch_length": 13}),
+        (17, 5, {"embedding_dim": 10, "encoder_hidden_dim": 36, "patch_length": 7}),
+    ],
+)
+def test_an_embedding_of_odd_widths_does_not_depend_on_its_place(n_timesteps, n_channels, sizes):
+    X = np.random.default_rng(0).normal(size=(60, n_timesteps, n_channels))
+    fitted = patchtst(pooling="mean", patch_stride=1, **sizes).fit(X[:6])
+    embedding = fitted.transform(X)
+    for first in range(1, 12):
+        np.testing.assert_array_equal(fitted.transform(X[first:]), embedding[first:])

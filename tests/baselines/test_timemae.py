@@ -585,3 +585,11 @@ def test_published_and_official_presets(dataset):
     official = TimeMAETransformer(**presets.get("timemae", dataset, official=True))
     assert (official.embedding_dim, official.encoder_hidden_dim) == (64, 256)
     assert (official.momentum, official.vocab_size) == (0.99, 192)
+
+
+def test_an_embedding_of_odd_widths_does_not_depend_on_its_place():
+    X = np.random.default_rng(0).normal(size=(60, 37, 6))
+    fitted = timemae(embedding_dim=14, encoder_hidden_dim=27, patch_length=7).fit(X[:6])
+    embedding = fitted.transform(X)
+    for first in range(1, 12):
+        np.testing.assert_array_equal(fitted.transform(X[first:]), embedding[first:])
