@@ -155,3 +155,12 @@ def test_bad_input(fitted):
     with pytest.raises(ValueError, match=r"not finite in 1 sample\(s\) \(5\)"):
         fitted.score_samples(spiked)
     assert not hasattr(SimCLRTransformer(), "score_samples")
+
+
+def test_a_score_with_a_drive_of_odd_width_does_not_depend_on_its_place():
+    X = np.random.default_rng(0).normal(size=(60, 40, 16))
+    widths = {"embedding_dim": 14, "gru_hidden_dim": 16, "init_hidden_dim": 16}
+    pulse = PulseTransformer(**SMALL_PULSE | widths, time_varying_dim=2).fit(X[:6])
+    scores = pulse.score_samples(X)
+    for first in range(1, 12):
+        np.testing.assert_array_equal(pulse.score_samples(X[first:]), scores[first:])

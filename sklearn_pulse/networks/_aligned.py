@@ -58,7 +58,7 @@ class AlignedLinear(Linear):
     """
 
     def _map(self, x: Tensor) -> Tensor:
-        return _product(x, self.weight, self.bias)
+        return map_aligned(x, self.weight, self.bias)
 
 
 class ProductConv1d(nn.Conv1d):
@@ -93,10 +93,10 @@ class ProductConv1d(nn.Conv1d):
         # (batch, in_channels, n_outputs, kernel_size)
         taps = F.pad(x, (padding, padding)).unfold(2, self.kernel_size[0], self.stride[0])
         rows = taps.transpose(1, 2).flatten(2)  # (batch, n_outputs, in_channels * kernel_size)
-        return _product(rows, self.weight.flatten(1), self.bias).transpose(1, 2)
+        return map_aligned(rows, self.weight.flatten(1), self.bias).transpose(1, 2)
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def map_aligned(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Map the last axis, to the same bits at every place unless gradients are recorded."""
     if torch.is_grad_enabled() or is_exporting() or is_aligned(*weight.shape):
         return linear(x, weight, bias)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..sampling import observed_span
+from ._aligned import map_aligned
 from ._time import mask_steps, reflect_edges
 
 
@@ -61,7 +62,8 @@ class TimeVaryingBranch(nn.Module):
     def _narrow(self, steps: Tensor, observed: Tensor | None) -> Tensor:
         """Apply the first convolution: project every step for each tap, then sum over the taps."""
         # (batch, n_timesteps, 3 * time_varying_dim)
-        read = F.linear(steps, self.conv1.weight.permute(2, 0, 1).flatten(0, 1))
+        product = F.linear if torch.is_grad_enabled() else map_aligned
+        read = product(steps, self.conv1.weight.permute(2, 0, 1).flatten(0, 1))
         past, centre, future = read.chunk(3, dim=-1)
         past, future = reflect_edges(past, observed)[:, :-2], reflect_edges(future, observed)[:, 2:]
         return past + centre + future + self.conv1.get_parameter("bias")
