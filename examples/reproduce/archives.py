@@ -177,7 +177,7 @@ def compare_whitened(file: Path, methods: list[str], seeds: int, folder: Path) -
             out=folder / file.stem,
         )
     accuracy = frame[frame["metric"].str.startswith("accuracy")]
-    print(file.stem, accuracy.to_string(columns=["method", "metric", "mean", "std"]), sep="\n")
+    print(file.stem, accuracy.to_string(columns=["method", "metric", "mean", "spread"]), sep="\n")
 
 
 def main() -> int:

@@ -41,8 +41,8 @@ def export(
     ----------
     model : Pipeline or transformer
         A fitted estimator with a network, or a pipeline of such an estimator and of linear steps
-        of scikit-learn after it; before it may come a `ChannelWhitener`, and a `WindowScaler`, but for
-        ``per="recording"``.
+        of scikit-learn after it. A `ChannelWhitener` may come before it, and a `WindowScaler` but
+        for ``per="recording"``.
     path : path-like
         The file; an earlier file is replaced. A leading ``~`` is the user's home.
     format : {"onnx", "torch"}, default="onnx"
