@@ -73,4 +73,4 @@ def _correlation(number: Matrix, values: Matrix, squares: Matrix, products: Matr
     varies = spread > 1e-12 * np.sqrt(squares * squares.T) / count
     result = np.divide(covariance, spread, out=np.zeros_like(spread), where=varies)
     np.fill_diagonal(result, 1.0)
-    return np.clip(result, -1.0, 1.0)
+    return result

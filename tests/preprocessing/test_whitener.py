@@ -94,7 +94,7 @@ def test_the_channels_correlate_no_longer_and_keep_their_place():
 
 def test_units_offsets_and_a_full_shrinkage():
     X = correlated()
-    in_other_units = X * [1e6, -1.0, 1e-3, 7.0] + [0.0, 3.0, 100.0, 1e5]
+    in_other_units = X * [1e6, -1.0, 1e-3, 7.0] + [0.0, 3.0, 100.0, 1e9]
     np.testing.assert_allclose(
         ChannelWhitener().fit_transform(in_other_units) * [1, -1, 1, 1],
         ChannelWhitener().fit_transform(X),
@@ -118,14 +118,40 @@ def test_an_average_reference_leaves_no_noise_of_rounding():
     assert values[0] < 1e-6 and values[1] > 0.1
 
 
-@pytest.mark.parametrize("value", [3.0, np.nan])
+@pytest.mark.parametrize("value", [3.0, 0.1, np.nan])  # the mean of many 0.1 is rounded
 def test_a_channel_that_does_not_vary_is_left_alone(value):
     X = correlated()
+    later = X[:3].copy()
     X[:, :, 1] = value
     whitened = ChannelWhitener().fit_transform(X)
     others = ChannelWhitener().fit_transform(X[:, :, [0, 2, 3]])
     np.testing.assert_allclose(whitened[:, :, [0, 2, 3]], others, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(whitened[:, :, 1], 0 * X[:, :, 1], atol=1e-12)
+    center = np.nan_to_num(value)
+    later[:, :, 1] = np.arange(50.0)
+    found = ChannelWhitener().fit(X).transform(later)[:, :, 1]
+    np.testing.assert_allclose(found, later[:, :, 1] - center, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounding_is_no_correlation(seed):
+    """Two channels are observed together only where neither of them varies."""
+    rng = np.random.default_rng(seed)
+    X = np.full((3, 40, 2), np.nan)
+    X[0, :, 0], X[1, :, 1] = rng.normal(size=(2, 40))
+    X[2] = rng.normal(size=2)
+    whitening = ChannelWhitener().fit(X).whitening_
+    assert np.abs(whitening[~np.eye(2, dtype=bool)]).max() < 1e-12
+
+
+def test_correlations_that_no_windows_could_have_together():
+    """Of three channels, two are observed at a time, and their correlations contradict."""
+    x = np.random.default_rng(0).normal(size=(3, 40))
+    X = np.full((3, 40, 3), np.nan)
+    for window, (i, j, sign) in enumerate([(0, 1, 1), (1, 2, 1), (0, 2, -1)]):
+        X[window, :, i], X[window, :, j] = x[window], sign * x[window]
+    expected = slow_whiten(X, X, 0.01)
+    np.testing.assert_allclose(ChannelWhitener().fit_transform(X), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_inverse_gives_the_windows_back():
