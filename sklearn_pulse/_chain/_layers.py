@@ -102,6 +102,9 @@ class WhitenedWindows(nn.Module):
         The fitted step.
     """
 
+    center: Tensor
+    matrix: Tensor
+
     def __init__(self, whitener: Any) -> None:
         super().__init__()
         self.register_buffer("center", torch.from_numpy(whitener.center_.copy()))
