@@ -164,3 +164,21 @@ def test_a_score_with_a_drive_of_odd_width_does_not_depend_on_its_place():
     scores = pulse.score_samples(X)
     for first in range(1, 12):
         np.testing.assert_array_equal(pulse.score_samples(X[first:]), scores[first:])
+
+
+@pytest.mark.parametrize("by_onednn", [False, True])
+@pytest.mark.parametrize(("units", "observation"), [(3, "mlp"), (22, "mlp"), (35, "linear")])
+def test_a_decoder_of_odd_width_does_not_depend_on_its_place(
+    units, observation, by_onednn, monkeypatch
+):
+    if not by_onednn:  # as on most processors
+        monkeypatch.setattr("sklearn_pulse._products._IS_FASTER", False)
+    rng = np.random.default_rng(units)
+    X = rng.normal(size=(40, 50, 7))
+    widths = {"gru_hidden_dim": units, "gru_num_layers": 2, "observation": observation}
+    pulse = PulseTransformer(**SMALL_PULSE | widths).fit(X[:6])
+    scores, reconstructed = pulse.score_samples(X), pulse.reconstruct(X)
+    for _ in range(8):
+        rows = rng.permutation(40)[: rng.integers(1, 40)]
+        np.testing.assert_array_equal(pulse.score_samples(X[rows]), scores[rows])
+        np.testing.assert_array_equal(pulse.reconstruct(X[rows]), reconstructed[rows])

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .._threads import n_workers
+from ._aligned import align
 from ._autocast import compute_dtype, recurrent_autocast
 from ._packed_gru import run_gru
 from ._packing import Packing
@@ -26,6 +27,19 @@ class _Layer(NamedTuple):
     state: Tensor
     input_bias: Tensor
     state_bias: Tensor
+
+    def aligned(self, *, reads_states: bool) -> _Layer:
+        """Add units up to an aligned number, which stay at zero and reach no other.
+
+        The weights of the input get as many columns too if the layer `reads_states` of another.
+        """
+        weight, state, *biases = (gates.unflatten(0, (3, -1)) for gates in self)
+        padded = (
+            align(weight, -1, -2) if reads_states else align(weight, -2),
+            align(state, -1, -2),
+            *(align(bias, -1) for bias in biases),
+        )
+        return _Layer(*(gates.flatten(0, 1) for gates in padded))
 
 
 class GRUDecoder(nn.Module):
@@ -209,16 +223,21 @@ class GRUDecoder(nn.Module):
     ) -> tuple[Tensor]:
         """Predict packed sequences, which are `rows` of the mask: (sum(sizes), n_channels)."""
         mask = None if mask is None else mask.of(rows)
+        hidden_dim = state.shape[1]
         # Autocast ignores in-place products. All tensors have been cast to the right type before.
         with torch.autocast(constant.device.type, enabled=False):
             first, *later = self._layers(constant.dtype)
+            if not torch.is_grad_enabled():  # no row depends on its place then
+                first = first.aligned(reads_states=False)
+                later = [layer.aligned(reads_states=True) for layer in later]
+                state = align(state, -1)
             inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, mask)
             states = run_gru(inputs, state, first.state, first.state_bias, sizes)
             for layer in later:
                 inputs = map_table(states, layer.input, layer.input_bias)
                 zeros = torch.zeros_like(state)
                 states = run_gru(inputs, zeros, layer.state, layer.state_bias, sizes)
-        return (self.observation(states),)
+        return (self.observation(states[:, :hidden_dim]),)
 
     def _layers(self, dtype: torch.dtype) -> list[_Layer]:
         """Return the weights of each layer, cast to `dtype`."""

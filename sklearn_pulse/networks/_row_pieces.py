@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .._products import Linear, linear, multiply, multiply_transposed, uses_onednn
+from ._aligned import map_aligned
 from ._autocast import compute_dtype
 
 _LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; fewer rows may remain for the last piece
@@ -160,12 +161,16 @@ class RowLinear(Linear):
 def map_table(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute ``x @ weight.T + bias``, in pieces where a gradient is recorded.
 
+    Without one, no row depends on its place.
+
     Examples
     --------
     >>> map_table(torch.ones(2, 3), torch.ones(1, 3), torch.ones(1)).flatten()
     tensor([4., 4.])
     """
-    if x.dim() != 2 or not torch.is_grad_enabled() or len(row_pieces(x)) == 1:
+    if not torch.is_grad_enabled():
+        return map_aligned(x, weight, bias)
+    if x.dim() != 2 or len(row_pieces(x)) == 1:
         return linear(x, weight, bias)
     return _TableMap.apply(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
