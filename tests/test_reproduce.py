@@ -498,6 +498,12 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     np.testing.assert_array_equal(
         np.load(tmp_path / "windows" / "GunPoint.npz")["X"], X.swapaxes(1, 2).astype(np.float32)
     )
+    with monkeypatch.context() as patched, pytest.warns(UserWarning, match="Without groups"):
+        patched.setattr("sys.argv", [*sys.argv, "--whitened"])
+        assert archives.main() == 0
+    shown = capsys.readouterr().out
+    assert "statistics, whitened" in shown and "accuracy 1 person" in shown
+    assert "majority" not in shown  # which reads no windows
     monkeypatch.setattr(archives.benchmark, "run", lambda cells, *args, **kwargs: failed(cells))
     with pytest.warns(UserWarning, match="Without groups"):
         assert archives.main() == 1
