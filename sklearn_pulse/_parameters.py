@@ -182,6 +182,28 @@ def check_real(
     return number
 
 
+def check_share(name: str, value: Any, *, meaning: str = "", example: float | None = None) -> float:
+    """Raise unless `value` is a number above 0 and at most 1; the rest is as in `check_real`.
+
+    Examples
+    --------
+    >>> check_share("shrinkage", 0, example=0.1)
+    Traceback (most recent call last):
+    ...
+    ValueError: shrinkage must be a number in (0, 1], got 0; pass for example shrinkage=0.1
+    """
+    return check_real(
+        name,
+        value,
+        0.0,
+        1.0,
+        open_minimum=True,
+        open_maximum=False,
+        meaning=meaning,
+        example=example,
+    )
+
+
 def check_option(name: str, value: Any, options: Iterable[Option]) -> Option:
     """Raise unless `value` is one of `options`.
 

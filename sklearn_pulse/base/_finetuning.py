@@ -15,7 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import as_path, check_integer, check_option, check_real, default_of
+from .._parameters import as_path, check_integer, check_option, check_share, default_of
 from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from .._threads import limited_threads
@@ -94,7 +94,7 @@ class FineTuner(LabeledEmbedder):
     def _check_params(self) -> None:
         super()._check_params()
         check_integer("freeze_epochs", self.freeze_epochs, 0)
-        check_real("lr_decay", self.lr_decay, 0.0, 1.0, open_minimum=True, open_maximum=False)
+        check_share("lr_decay", self.lr_decay)
 
     def _load_pretrained(self) -> WindowEmbedder | None:
         return None if self.pretrained is None else _fitted_transformer(self.pretrained)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Literal
 
-from .._parameters import check_real
+from .._parameters import check_real, check_share
 from .._progress import closable_output, progress_bar
 from ._integrate import integrate_torchsde
 from ._simulate import (
@@ -166,7 +166,7 @@ def _level(text: str) -> float:
 def _sample(text: str) -> float:
     """Parse a fraction in (0, 1]."""
     try:
-        return check_real("sample", float(text), 0.0, 1.0, open_minimum=True, open_maximum=False)
+        return check_share("sample", float(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -22,7 +22,7 @@ from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
 from .._inputs._numbers import of_tensor
 from .._inputs._stored import take_rows
-from .._parameters import check_integer, check_mapping, check_real, check_seed
+from .._parameters import check_integer, check_mapping, check_seed, check_share
 from .._pipelines import last_step
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
@@ -178,8 +178,8 @@ def check_amounts(fractions: Any, n_groups: Any) -> Amounts:
             " the labels or the numbers of labelled groups of each class."
         )
     if n_groups is None:
-        share = partial(check_real, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=False)
-        shares = _ascending("fractions", fractions, "shares, for example (0.01, 0.1, 1.0)", share)
+        what = "shares, for example (0.01, 0.1, 1.0)"
+        shares = _ascending("fractions", fractions, what, check_share)
         return Amounts(shares.astype(float), of_groups=False)
     whole = partial(check_integer, minimum=1)
     numbers = _ascending("n_groups", n_groups, "numbers, for example (1, 2, 4)", whole)

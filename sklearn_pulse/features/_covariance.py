@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._data._windows import Block, CheckedWindows, evenly
 from .._docstrings import complete_docstring
-from .._parameters import check_integer, check_real
+from .._parameters import check_integer, check_share
 from .._persistence import stored_array, tensor_of
 from .._typing import BagPooling, InputLayout
 from ._base import CHUNK, BaseFeatureTransformer
@@ -110,15 +110,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
     def _check_params(self) -> None:
         super()._check_params()
         _check_delays(self.delays)
-        check_real(
-            "shrinkage",
-            self.shrinkage,
-            0.0,
-            1.0,
-            open_minimum=True,
-            open_maximum=False,
-            example=0.1,
-        )
+        check_share("shrinkage", self.shrinkage, example=0.1)
 
     def _fit_shape(self) -> None:
         delays = sorted(int(delay) for delay in self.delays)

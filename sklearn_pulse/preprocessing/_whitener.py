@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from .._docstrings import complete_docstring
-from .._parameters import check_real
+from .._parameters import check_share
 from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._correlation import correlation_of_pieces
@@ -84,15 +84,7 @@ class ChannelWhitener(BasePreprocessor):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(
-            "shrinkage",
-            self.shrinkage,
-            0.0,
-            1.0,
-            open_minimum=True,
-            open_maximum=False,
-            example=0.01,
-        )
+        check_share("shrinkage", self.shrinkage, example=0.01)
 
     def _learn(self, windows: WindowSource) -> None:
         (center, scale), correlation = correlation_of_pieces(windows.pieces(), windows.n_channels)

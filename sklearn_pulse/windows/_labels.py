@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._groups import missing_mask, nan_where_masked
 from .._inputs._tables import table_values
-from .._parameters import check_option, check_real
+from .._parameters import check_option, check_share
 
 UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
@@ -23,7 +23,7 @@ _BLOCK_SIZE = 2**20  # labels whose classes are found at a time
 def check_label_rule(label: str, min_labeled: float) -> None:
     """Raise unless these are parameters of `window_labels`."""
     check_option("label", label, _RULES)
-    check_real("min_labeled", min_labeled, 0.0, 1.0, open_minimum=True, open_maximum=False)
+    check_share("min_labeled", min_labeled)
 
 
 def unmasked(values: Any) -> Any:

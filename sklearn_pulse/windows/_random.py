@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from .._parameters import check_real, check_seed
+from .._parameters import check_seed, check_share
 from .._seeds import as_seed
 from .._typing import InputLayout, RandomState
 from .._warnings import warn_user
@@ -129,9 +129,7 @@ def random_windows(
     (466, 128, 6)
     """
     meaning = "1.0 keeps all of them"
-    check_real(
-        "fraction", fraction, 0.0, 1.0, open_minimum=True, open_maximum=False, meaning=meaning
-    )
+    check_share("fraction", fraction, meaning=meaning)
     check_seed("random_state", random_state)
     grid = lay_grid(
         recordings,
