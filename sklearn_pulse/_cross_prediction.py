@@ -17,6 +17,7 @@ from ._closed_form._block_weights import (
     automatic_whitening,
     check_weights,
 )
+from ._closed_form._channels import arrays_of, restored
 from ._closed_form._choice import Request, recordings_are_known
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._map_fit import MapSettings, fit_map
@@ -46,6 +47,7 @@ from ._warnings import warn_user
 from .features._base import CHUNK, BaseFeatureTransformer, overflow_is_found
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
+from .preprocessing import ChannelWhitener
 
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
 # Of the embedding, whose columns have a mean variance of about one. A column in which two labelled
@@ -102,6 +104,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         windows are the views, ``(0.6, 0.01, 0.15, 0.065, 0.065, 0.11)``.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
+    channels : {"auto", "recorded", "whitened"}, default="auto"
+        Whether the channels are read as they were recorded, or as combinations that do not
+        correlate (:class:`~sklearn_pulse.preprocessing.ChannelWhitener`). "auto" whitens four or
+        more channels that share most of what they record, as electrodes of one head do: if the mean
+        squared correlation of two of them is above 0.3, and the halves of windows do not predict
+        the rhythm (above), as in ECGs of many leads.
     whitening : "auto" or float, default="auto"
         How far what views share is whitened, from 0 to 1. With 0 a direction counts by how much of
         the variance of the other view it predicts, with 1 by how well it predicts. "auto" is 0.5
@@ -141,7 +149,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
         The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
-        `fit`.
+        `fit`; behind `channel_whitener_`, if there is one.
+    channel_whitener_ : ChannelWhitener or None
+        The fitted step that whitens the channels; None if they are read as they were recorded.
+    channels_ : {"recorded", "whitened"}
+        How the channels are read.
     kappa_ : float
         Share of what the views have in common that other windows of the recording lack.
         It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred), or
@@ -220,7 +232,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 
     The scales and principal components come from at most 5,000 windows, and so do the choices of
-    ``views="auto"`` and ``block_weights="auto"``, and the nearest windows; the other moments come
+    ``views="auto"``, ``block_weights="auto"`` and ``channels="auto"``, the correlations of channels
+    (of time steps at which all are observed), and the nearest windows; the other moments come
     from one pass over all windows. Memory does not grow with the number of windows.
 
     Examples
@@ -238,10 +251,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """
 
     predictability_: dict[str, Any]
+    channels_: str
+    channel_whitener_: ChannelWhitener | None
     whitening_: float
     nearest_: float
     small_directions_: float
-    _unstored = ("block_weights_", "blocks_")
+    _unstored = ("block_weights_", "blocks_", "channel_whitener_")
     _uses_recordings = True
     _keeps_rows = False
     __metadata_request__fit = {"groups": None, "start": None}
@@ -256,6 +271,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         num_kernels: int = 10_000,
         block_weights: str | Sequence[float] = "auto",
         rho: float = 1.5e-4,
+        channels: str = "auto",
         whitening: str | float = "auto",
         nearest: str | float = "auto",
         unpredicted: float = 0.1,
@@ -276,6 +292,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.num_kernels = num_kernels
         self.block_weights = block_weights
         self.rho = rho
+        self.channels = channels
         self.whitening = whitening
         self.nearest = nearest
         self.unpredicted = unpredicted
@@ -307,6 +324,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             open_maximum=False,
             example=1.5e-4,
         )
+        check_option("channels", self.channels, ("auto", "recorded", "whitened"))
         if not is_auto(self.whitening):
             check_real("whitening", self.whitening, 0.0, 1.0, open_maximum=False, or_auto=True)
         if not is_auto(self.nearest):
@@ -418,9 +436,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 as_memory(self.memory),
                 self._preparation(all_weights(USUAL_WEIGHTS)),
                 run,
-                Request(windows, order, str(self.views), self.block_weights),
+                Request(windows, order, str(self.views), self.block_weights, str(self.channels)),
             )
             self.views_, self.block_weights_ = views, weights
+            self._note_channels(prepared.stack.whitener)
             if views == "halves" and prepared.n_pairs == 0:
                 warn_user(
                     "No window of X has an observed time step in both halves: nothing predicts a"
@@ -472,6 +491,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 " pass an int as random_state."
             )
 
+    def _note_channels(self, whitener: ChannelWhitener | None) -> None:
+        """Set how the channels are read."""
+        self.channel_whitener_ = whitener
+        self.channels_ = "recorded" if whitener is None else "whitened"
+
     def _choose_whitening(self) -> float:
         """Return how far to whiten, under the shares that were chosen."""
         if not isinstance(self.whitening, str):
@@ -519,7 +543,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     def _weights(self) -> dict[str, Tensor]:
         seed = np.array(self._seed, dtype=np.int64)
         arrays: dict[str, NDArray[Any]] = {"map": self._map, "seed": seed}
-        arrays |= self._stack.arrays()
+        arrays |= self._stack.arrays() | arrays_of(self.channel_whitener_)
         if isinstance(self.block_weights, str):  # else the parameter says them
             arrays["block_weights"] = self.block_weights_
         blocks = {
@@ -540,6 +564,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.nearest_ = getattr(self, "nearest_", 0.0)
         self.small_directions_ = getattr(self, "small_directions_", 0.0)
         self._stack = self._preparation(self.block_weights_).new_stack()
+        if getattr(self, "channels_", "recorded") == "whitened":
+            self._stack.whitener = restored(weights, self.n_channels_in_, self.input_layout)
+        self._note_channels(self._stack.whitener)
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
         self._map = stored_array(weights, "map", np.float32, shape)

@@ -125,6 +125,7 @@ ALLOWED = {
         "_training",
         "_version",
         "features",
+        "preprocessing",
     },
     "_persistence": {
         "_extras",
@@ -192,6 +193,7 @@ ALLOWED = {
         "_typing",
         "_warnings",
         "features",
+        "preprocessing",
     },
     "baselines": METHOD | {"_extras", "_moments", "_seeds", "augmentations", "features", "windows"},
     # 5. on top

@@ -111,7 +111,13 @@ STEPS: Mapping[str, Step] = {
         {"center_": _held("c", none=True), "scale_": _held("c", none=True)}, _WINDOWS, checks=_OURS
     ),
     "sklearn_pulse.preprocessing.ChannelWhitener": Step(
-        {"center_": _held("c"), "whitening_": _held("c c")}, _WINDOWS, checks=_OURS
+        {
+            "center_": _held("c"),
+            "correlation_": _held("c c", needed=False),
+            "whitening_": _held("c c"),
+        },
+        _WINDOWS,
+        checks=_OURS,
     ),
     "sklearn_pulse.preprocessing.BandpassFilter": Step(facts=_WINDOWS, checks=_OURS),
     "sklearn_pulse.preprocessing.Resampler": Step(facts=_WINDOWS, checks=_OURS),

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data._windows import CheckedWindows
+from ..preprocessing import ChannelWhitener
 from ._block_weights import (
+    BLOCKS,
     ENVELOPES_ALONE,
     OF_ORDER,
     RHYTHM_ALONE,
@@ -20,6 +22,7 @@ from ._block_weights import (
     all_weights,
     weights_with,
 )
+from ._channels import FEWEST_TO_WHITEN, share_most, whitener_of
 from ._map_fit import kappa_of
 from ._neighbours import Ordered, adjacent
 from ._order import order_is_random
@@ -57,12 +60,15 @@ class Request(NamedTuple):
         The views that are to predict each other.
     weights : "auto" or sequence of float
         Shares of the blocks.
+    channels : {"auto", "recorded", "whitened"}
+        What is read of the channels.
     """
 
     windows: CheckedWindows
     order: Ordered
     views: str
     weights: str | Sequence[float]
+    channels: str
 
 
 class Chosen(NamedTuple):
@@ -105,14 +111,15 @@ def prepare(preparation: Preparation, run: Run, request: Request) -> Chosen:
     ValueError
         If adjacent windows are asked for, and there are none.
     """
-    windows, order, views, weights = request
+    windows, order, views, weights, channels = request
     trial = replace(preparation, keeps_rows=False)  # fits that only choose embed nothing
     views = _views(trial, windows, order, views)
     if isinstance(weights, str):
         shares = automatic_weights(trial, windows, order, views)
     else:
         shares = all_weights(weights)
-    preparation = replace(preparation, block_weights=shares)
+    whitener = _whitener(trial, request, shares)
+    preparation = replace(preparation, block_weights=shares, whitener=whitener)
     if views == "adjacent":
         return Chosen(views, shares, preparation.adjacent(run, windows, *pairs_of(windows, order)))
     halves = halves_of(windows, order, recordings_known=windows.knows_recordings)
@@ -188,6 +195,26 @@ def automatic_weights(
     if recordings_are_known(windows, views) and _states_change(preparation, windows, order, views):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
+
+
+def _whitener(
+    preparation: Preparation, request: Request, shares: NDArray[np.float64]
+) -> ChannelWhitener | None:
+    """Return the step that whitens the channels; None where they are read as they are."""
+    windows, order, _, weights, channels = request
+    if channels == "recorded" or (channels == "auto" and windows.n_channels < FEWEST_TO_WHITEN):
+        return None
+    sample = sample_of(order.rows, preparation.seed)
+    whitener = whitener_of(windows, sample, preparation.input_layout)
+    if channels == "whitened":
+        return whitener
+    if not share_most(whitener):
+        return None
+    if isinstance(weights, str):
+        of_hearts = bool(shares[BLOCKS.index("rhythm")])
+    else:
+        of_hearts = _rhythm_lasts(preparation, windows, order)
+    return None if of_hearts else whitener
 
 
 def _rhythm_lasts(preparation: Preparation, windows: CheckedWindows, order: Ordered) -> bool:

@@ -16,13 +16,14 @@ from .._training._device import resolve_device
 from .._training._identity import fingerprint
 from .._version import __version__
 from ._block_weights import all_weights
+from ._channels import arrays_of
 from ._choice import Chosen, Request, prepare
 from ._pieces import Run
 from ._preparation import Preparation
 from ._stack import FeatureStack
 
 Result = TypeVar("Result")
-_FORMAT = 1  # of what is kept: one more where it changes within a version
+_FORMAT = 2  # of what is kept: one more where it changes within a version
 
 
 def as_memory(memory: Any) -> Any:
@@ -102,7 +103,7 @@ def prepared_once(memory: Any, preparation: Preparation, run: Run, request: Requ
         chosen = prepare(preparation, run, request)
         return chosen._replace(prepared=preparation.held(chosen.prepared))
 
-    windows, order, views, weights = request
+    windows, order, views, weights, channels = request
     shares = weights if isinstance(weights, str) else all_weights(weights)
     values = [fingerprint(tuple(block)) for _, block in windows.blocks()]
     settings = (
@@ -112,7 +113,8 @@ def prepared_once(memory: Any, preparation: Preparation, run: Run, request: Requ
         preparation.seed,
     )
     read = preparation.bag_pooling, preparation.input_layout, windows.knows_recordings
-    key = values, tuple(order), views, shares, settings, read, _computer(preparation.device)
+    asked = views, shares, channels
+    key = values, tuple(order), asked, settings, read, _computer(preparation.device)
     return remembered(memory, fingerprint(key), compute)
 
 
@@ -138,7 +140,8 @@ def components(
     if memory is None:
         return project
     blocks = {name: block._weights() for name, block in stack.by_name().items()}
-    own = fingerprint((stack.arrays(), blocks, _computer(stack.device)))
+    channels = arrays_of(stack.whitener)
+    own = fingerprint((stack.arrays(), channels, blocks, _computer(stack.device)))
     return lambda block: remembered(
         memory, fingerprint((own, tuple(block))), lambda: project(block)
     )

@@ -27,6 +27,7 @@ from ..features import (
 )
 from ..features._base import BaseFeatureTransformer
 from ..features._convolutions import N_KERNELS, POOLINGS
+from ..preprocessing import ChannelWhitener
 from ._block_weights import APART, BLOCKS
 from ._folds import Fold, added
 from ._half_moments import HalfSums, half_moments
@@ -140,6 +141,8 @@ class Preparation:
         How the blocks, used on their own, read X.
     keeps_rows : bool, default=False
         Whether the stack keeps the principal components of the windows of its sample.
+    whitener : ChannelWhitener or None, default=None
+        Fitted step that whitens the channels first.
     """
 
     block_weights: NDArray[np.float64]
@@ -153,6 +156,7 @@ class Preparation:
     bag_pooling: str
     input_layout: str
     keeps_rows: bool = False
+    whitener: ChannelWhitener | None = None
 
     def adjacent(
         self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
@@ -235,7 +239,8 @@ class Preparation:
             for name, share in zip(BLOCKS, self.block_weights, strict=True)
             if share > 0
         ]
-        return FeatureStack(stacked, n_components or self.n_components, self.device)
+        number = n_components or self.n_components
+        return FeatureStack(stacked, number, self.device, self.whitener)
 
     def _begin(
         self,

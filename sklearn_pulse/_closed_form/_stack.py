@@ -17,6 +17,8 @@ from .._data._windows import Block, CheckedWindows
 from .._persistence import stored_array
 from .._training._device import resolve_device
 from ..features._base import CHUNK, BaseFeatureTransformer, check_features
+from ..preprocessing import ChannelWhitener
+from ._channels import WhitenedWindows, whitened
 from ._device_products import FixedShapeProduct, held, product
 from ._known_rows import KnownRows
 from ._signs import oriented, reference
@@ -107,6 +109,8 @@ class FeatureStack:
         Largest number of principal components of each part.
     device : str or torch.device
         Device of the products with all columns.
+    whitener : ChannelWhitener or None, default=None
+        Fitted step that whitens the channels of all windows first.
 
     Attributes
     ----------
@@ -132,8 +136,10 @@ class FeatureStack:
         blocks: Sequence[StackedBlock],
         n_components: int,
         device: str | torch.device,
+        whitener: ChannelWhitener | None = None,
     ) -> None:
         self.blocks, self.n_components, self.device = blocks, n_components, device
+        self.whitener = whitener
 
     def by_name(self) -> dict[str, BaseFeatureTransformer]:
         """Return the transformer of each block."""
@@ -197,8 +203,9 @@ class FeatureStack:
         ndarray of shape (n, n_components)
             Principal components of the windows of `index`.
         """
+        read = windows if self.whitener is None else WhitenedWindows(windows, self.whitener)
         for block in self.blocks:
-            block.transformer._fit_part(windows, usable)
+            block.transformer._fit_part(read, usable)
         columns = np.empty((len(index), self.columns[-1].stop), dtype=np.float32)
         for first in range(0, len(index), CHUNK):
             rows = slice(first, first + CHUNK)
@@ -252,6 +259,8 @@ class FeatureStack:
         return project if known is None else lambda block: known.rows_of(block, project)
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
+        if self.whitener is not None:
+            block = whitened(block, self.whitener)
         features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32, copy=False) for part in features], axis=1)
 

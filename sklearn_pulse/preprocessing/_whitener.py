@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from .._docstrings import complete_docstring
+from .._inputs._shape import note_channels
 from .._parameters import check_share
 from .._typing import InputLayout
 from ._base import BasePreprocessor
@@ -38,6 +40,8 @@ class ChannelWhitener(BasePreprocessor):
     ----------
     center_ : ndarray of float64 of shape (n_channels,)
         Mean of each channel.
+    correlation_ : ndarray of float64 of shape (n_channels, n_channels)
+        Correlation of each two channels before.
     whitening_ : ndarray of float64 of shape (n_channels, n_channels)
         Matrix W. The row of a channel is near the channel itself.
 
@@ -76,6 +80,7 @@ class ChannelWhitener(BasePreprocessor):
     """
 
     center_: NDArray[np.float64]
+    correlation_: NDArray[np.float64]
     whitening_: NDArray[np.float64]
 
     def __init__(self, shrinkage: float = 0.01, input_layout: InputLayout = "ntc") -> None:
@@ -87,12 +92,22 @@ class ChannelWhitener(BasePreprocessor):
         check_share("shrinkage", self.shrinkage, example=0.01)
 
     def _learn(self, windows: WindowSource) -> None:
-        (center, scale), correlation = correlation_of_pieces(windows.pieces(), windows.n_channels)
-        self.center_ = center
-        self.whitening_ = _root_of_inverse(correlation, float(self.shrinkage)) / scale
+        self._learn_of(windows.pieces(), windows.n_channels)
 
-    def _function(self, windows: WindowSource) -> WindowMap:
+    def _learn_of(self, pieces: Iterable[NDArray[np.float64]], n_channels: int) -> None:
+        """Learn from pieces of values of shape (n, n_channels, n_timesteps)."""
+        (center, scale), self.correlation_ = correlation_of_pieces(pieces, n_channels)
+        self.center_ = center
+        self.whitening_ = _root_of_inverse(self.correlation_, float(self.shrinkage)) / scale
+
+    def _function(self, windows: WindowSource | None = None) -> WindowMap:
         return partial(_whiten, center=self.center_, matrix=self.whitening_)
+
+    def _note_part(self, n_channels: int) -> None:
+        """Note windows that another estimator, which this step is a part of, has checked."""
+        self._derive()
+        note_channels(self, n_channels)
+        self.channel_names_in_ = None
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
         """Undo the whitening.
