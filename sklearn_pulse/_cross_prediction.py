@@ -119,8 +119,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Weight of what a window shares with the nearest windows of other recordings, from 0 to 1,
         beside what it shares with the other view. So windows of one state come together, whoever
         they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
-        windows is known, as of trials, and the covariance has a share in `block_weights_`; and else
-        0, since some recordings gain and some lose.
+        windows is known, as of trials, the covariance has a share in `block_weights_`, and the
+        channels are read as they were recorded; and else 0, since some recordings gain and some
+        lose.
     unpredicted : float, default=0.1
         Weight of what the other view need not predict, from 0 to 1, beside what it predicts. Single
         events, such as premature beats, of which the next window says little, ask for more of it.
@@ -507,6 +508,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the weight of the nearest windows, under the shares that are used."""
         if not isinstance(self.nearest, str):
             return float(self.nearest)
+        if self.channel_whitener_ is not None:  # electrodes, whose nearest trials say little
+            return 0.0
         known = recordings_are_known(windows, self.views_)
         if known and (np.diff(order.recording) == 0).any():  # some recording has two windows
             return 0.0

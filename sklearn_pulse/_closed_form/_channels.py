@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._data._windows import Block, CheckedWindows
+from .._parameters import LARGEST_FLOAT32
 from .._persistence import stored_array
 from ..features._base import CHUNK
 from ..preprocessing import ChannelWhitener
@@ -44,8 +45,10 @@ class WhitenedWindows:
 def whitened(block: Block, whitener: ChannelWhitener) -> Block:
     """Return windows with whitened channels; steps that were not observed stay zero."""
     x = np.array(block.x.swapaxes(1, 2), dtype=np.float64, order="C")
-    with np.errstate(over="ignore"):  # the features of an infinite value are refused
-        combined = whitener._function()(x, None).swapaxes(1, 2).astype(np.float32, order="C")
+    x = whitener._function()(x, None)
+    # Features are of finite values; those that overflow by themselves name the window.
+    np.clip(x, -LARGEST_FLOAT32, LARGEST_FLOAT32, out=x)
+    combined = x.swapaxes(1, 2).astype(np.float32, order="C")
     if block.observed is not None:
         combined[~block.observed] = 0.0
     return Block(combined, block.observed)

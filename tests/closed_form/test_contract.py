@@ -55,6 +55,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"alpha": 1.5}, "alpha must be 'auto' or a number"),
         ({"alpha": "half"}, "alpha must be 'auto' or a number"),
         ({"views": "both"}, "views must be"),
+        ({"channels": "both"}, "channels must be one of 'auto', 'recorded', 'whitened'"),
         ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to nine numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),

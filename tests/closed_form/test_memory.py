@@ -24,6 +24,7 @@ EVERY_BLOCK = {"block_weights": "auto"}
 PERSON = np.repeat(np.arange(6), 10)
 ATTRIBUTES = (
     "alpha_",
+    "channels_",
     "kappa_",
     "n_pairs_",
     "nearest_",

@@ -52,6 +52,7 @@ VALUES = {
     "num_groups": (2, 5, 1),
     "n_components": (1, 3, 0),
     "alpha": ("auto", 0.0, 1.0, 1.1),
+    "channels": ("auto", "recorded", "whitened", "both"),
     "views": ("auto", "halves", "adjacent"),
     "rho": (1e-6, 1.0, -1.0),
     "random_state": (0, 2**32 - 1, -1),
