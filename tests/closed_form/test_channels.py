@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from joblib import parallel_config
 from sklearn.base import clone
 
@@ -159,6 +160,37 @@ def test_a_file_says_how_the_channels_are_read(tmp_path):
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / channels)
         assert loaded.channels_ == channels
         np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("center", lambda w: w[:-1]),
+        ("correlation", lambda w: w * np.nan),
+        ("whitening", lambda w: w[:, :-1]),
+        ("whitening", None),
+    ],
+)
+def test_files_of_other_channels_are_refused(tmp_path, monkeypatch, name, change):
+    cross = CrossPredictionTransformer(**STATED).fit(electrodes())
+    weights = {key: value.numpy() for key, value in cross._weights().items()}
+    changed = weights.pop(f"whitener.{name}")
+    if change is not None:
+        weights[f"whitener.{name}"] = np.ascontiguousarray(change(changed))
+    as_tensors = {key: torch.from_numpy(value) for key, value in weights.items()}
+    monkeypatch.setattr(cross, "_weights", lambda: as_tensors)
+    with pytest.raises(ValueError, match=f"cannot be saved: .*whitener.{name}"):
+        cross.save_pretrained(tmp_path / "model")
+
+
+@pytest.mark.parametrize(("channels", "expected"), [("auto", 0.0), ("recorded", 0.5)])
+@pytest.mark.parametrize("groups", [None, np.arange(40)])
+def test_trials_of_whitened_channels_have_no_nearest_windows(channels, expected, groups):
+    params = SMALL | {"channels": channels}
+    cross = CrossPredictionTransformer(**params).fit(electrodes(), groups=groups)
+    assert cross.nearest_ == expected
+    stated = CrossPredictionTransformer(nearest=0.3, **params).fit(electrodes(), groups=groups)
+    assert stated.nearest_ == 0.3
 
 
 def test_the_correlations_are_those_of_a_sample(monkeypatch):

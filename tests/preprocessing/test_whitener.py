@@ -85,7 +85,9 @@ def test_any_windows_with_gaps(X):
 
 def test_the_channels_correlate_no_longer_and_keep_their_place():
     X = correlated()
-    whitened = ChannelWhitener(1e-6).fit_transform(X).reshape(-1, 4)
+    whitener = ChannelWhitener(1e-6)
+    whitened = whitener.fit_transform(X).reshape(-1, 4)
+    np.testing.assert_allclose(whitener.correlation_, np.corrcoef(X.reshape(-1, 4).T))
     np.testing.assert_allclose(np.cov(whitened.T), np.eye(4), atol=1e-3)
     scaled = WindowScaler().fit_transform(X).reshape(-1, 4)
     near = np.corrcoef(whitened.T, scaled.T)[:4, 4:]
