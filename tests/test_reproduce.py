@@ -504,6 +504,12 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     shown = capsys.readouterr().out
     assert "statistics, whitened" in shown and "accuracy 1 person" in shown
     assert "majority" not in shown  # which reads no windows
+    small = partial(CrossPredictionTransformer, num_kernels=84, embedding_dim=8)
+    with monkeypatch.context() as patched, pytest.warns(UserWarning, match="Without groups"):
+        patched.setattr("sys.argv", [*sys.argv, "--recorded"])
+        patched.setattr(archives, "CrossPredictionTransformer", small)
+        assert archives.main() == 0
+    assert "cross-prediction, recorded" in capsys.readouterr().out
     monkeypatch.setattr(archives.benchmark, "run", lambda cells, *args, **kwargs: failed(cells))
     with pytest.warns(UserWarning, match="Without groups"):
         assert archives.main() == 1

@@ -30,7 +30,8 @@ methods had been chosen:
         HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
 
 With `--whitened` the methods read windows whose channels a `ChannelWhitener` has changed, which
-learns from the training part alone.
+learns from the training part alone. With `--recorded` cross-prediction alone is scored, which reads
+all channels as they were recorded.
 
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
@@ -47,12 +48,14 @@ import argparse
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import questions
 import unseen
 from sklearn.pipeline import make_pipeline
 
+from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark import compare
 from sklearn_pulse.benchmark._methods import all_methods
@@ -159,14 +162,23 @@ def store(name: str, folder: Path) -> Path:
     return file
 
 
-def compare_whitened(file: Path, methods: list[str], seeds: int, folder: Path) -> None:
-    """Score methods behind a `ChannelWhitener` on stored windows, and print the accuracies."""
+def whitened(methods: list[str]) -> list[tuple[str, Any]]:
+    """Return methods behind a `ChannelWhitener`, each with its name."""
     known = all_methods()
-    pairs = [
+    return [
         (f"{name}, whitened", make_pipeline(ChannelWhitener(), known[name].make()))
         for name in methods
         if known[name].make is not None
     ]
+
+
+def recorded() -> list[tuple[str, Any]]:
+    """Return cross-prediction of channels as they were recorded, with its name."""
+    return [("cross-prediction, recorded", CrossPredictionTransformer(channels="recorded"))]
+
+
+def compare_pairs(file: Path, pairs: list[tuple[str, Any]], seeds: int, folder: Path) -> None:
+    """Score named methods on stored windows, and print the accuracies."""
     with np.load(file) as arrays:
         frame, _ = compare(
             **arrays,
@@ -190,12 +202,16 @@ def main() -> int:
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     parser.add_argument("--whitened", action="store_true", help="behind a ChannelWhitener")
+    parser.add_argument("--recorded", action="store_true", help="cross-prediction of raw channels")
     options = parser.parse_args()
     files = [store(name, options.output / "windows") for name in options.dataset or NAMES]
     methods = options.method or list(METHODS)
-    if options.whitened:
+    asked = [("whitened", whitened(methods))] if options.whitened else []
+    asked += [("recorded", recorded())] if options.recorded else []
+    for name, pairs in asked:
         for file in files:
-            compare_whitened(file, methods, options.seeds, options.output / "whitened")
+            compare_pairs(file, pairs, options.seeds, options.output / name)
+    if asked:
         return 0
     out = ["--out", str(options.output)]
     seeds = ["--method", *methods, "--seeds", str(options.seeds), "--split", "test"]
