@@ -12,14 +12,14 @@ from torch import Tensor
 from .._data._windows import Block, CheckedWindows
 from .._parameters import LARGEST_FLOAT32
 from .._persistence import stored_array
-from ..features._base import CHUNK
 from ..preprocessing import ChannelWhitener
 from ._types import Index
 
 # Mean squared correlation of two channels above which they are whitened. Electrodes of one head
-# have 0.37 to 0.85, other sensors at most 0.22.
+# have 0.37 to 0.86, other sensors at most 0.22.
 _MUCH_IN_COMMON = 0.3
-FEWEST_TO_WHITEN = 4  # of two or three, each may be all of what it records
+FEWEST_TO_WHITEN = 4  # three, such as those of a chaotic system, may be all that there is
+_AT_ONCE = 2**20  # values that are copied to float64
 
 
 class WhitenedWindows:
@@ -44,11 +44,11 @@ class WhitenedWindows:
 
 def whitened(block: Block, whitener: ChannelWhitener) -> Block:
     """Return windows with whitened channels; steps that were not observed stay zero."""
-    x = np.array(block.x.swapaxes(1, 2), dtype=np.float64, order="C")
-    x = whitener._function()(x, None)
-    # Features are of finite values; those that overflow by themselves name the window.
-    np.clip(x, -LARGEST_FLOAT32, LARGEST_FLOAT32, out=x)
-    combined = x.swapaxes(1, 2).astype(np.float32, order="C")
+    whiten, combined = whitener._function(), np.empty_like(block.x)
+    for own in _pieces(block.x.shape):
+        x = whiten(np.array(block.x[own].swapaxes(1, 2), dtype=np.float64, order="C"), None)
+        # Features are of finite values; those that overflow by themselves name the window.
+        combined[own] = np.clip(x, -LARGEST_FLOAT32, LARGEST_FLOAT32, out=x).swapaxes(1, 2)
     if block.observed is not None:
         combined[~block.observed] = 0.0
     return Block(combined, block.observed)
@@ -87,10 +87,18 @@ def restored(weights: Mapping[str, Tensor], n_channels: int, input_layout: Any) 
     return whitener
 
 
+def _pieces(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Divide windows into pieces whose copies in float64 take little memory."""
+    n_windows, n_timesteps, n_channels = shape
+    size = max(1, _AT_ONCE // (n_timesteps * n_channels))
+    for first in range(0, n_windows, size):
+        yield slice(first, first + size)
+
+
 def _values(windows: CheckedWindows, sample: Index) -> Iterator[NDArray[np.float64]]:
     """Yield the values of windows, (n, n_channels, n_timesteps), NaN where not observed."""
-    for first in range(0, len(sample), CHUNK):
-        x, observed = windows.take(sample[first : first + CHUNK])
+    for own in _pieces((len(sample), windows.n_timesteps, windows.n_channels)):
+        x, observed = windows.take(sample[own])
         values = x.swapaxes(1, 2).astype(np.float64)
         if observed is not None:
             values.swapaxes(1, 2)[~observed] = np.nan

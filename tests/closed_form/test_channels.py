@@ -242,6 +242,19 @@ def test_channels_that_are_the_same(n_alike):
     assert np.isfinite(cross.transform(X)).all()
 
 
+def test_pieces_of_windows_change_no_bit(monkeypatch):
+    X = electrodes()
+    X[3, 20:30] = np.nan
+    expected = CrossPredictionTransformer(**STATED).fit_transform(X)
+    whole = CrossPredictionTransformer(**STATED).fit(X)
+    monkeypatch.setattr("sklearn_pulse._closed_form._channels._AT_ONCE", 7 * 60 * 5)
+    np.testing.assert_array_equal(whole.transform(X), expected)
+    in_pieces = CrossPredictionTransformer(**STATED).fit(X)
+    for name in ("center_", "correlation_", "whitening_"):
+        one, two = (getattr(cross.channel_whitener_, name) for cross in (whole, in_pieces))
+        np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:Channel 0 of X is .* times larger:UserWarning")
 def test_values_beyond_those_of_fit():
     X = electrodes()
