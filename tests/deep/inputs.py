@@ -63,7 +63,7 @@ VALUES = {
 def windows(draw):
     """Windows of 2 to 4 dimensions, of any dtype, scale, memory layout and missing steps."""
     n_axes = draw(st.sampled_from([2, 3, 3, 3, 4]))
-    shape = [draw(st.integers(1, 6)), draw(st.integers(1, 24)), draw(st.integers(1, 3))]
+    shape = [draw(st.integers(1, 6)), draw(st.integers(1, 24)), draw(st.integers(1, 5))]
     shape = [shape[0], draw(st.integers(1, 3)), *shape[1:]] if n_axes == 4 else shape[:n_axes]
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     scale = 10.0 ** draw(st.integers(-30, 38) | st.integers(-2, 2))
