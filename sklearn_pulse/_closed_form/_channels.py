@@ -20,6 +20,7 @@ from ._types import Index
 _MUCH_IN_COMMON = 0.3
 FEWEST_TO_WHITEN = 4  # three, such as those of a chaotic system, may be all that there is
 _AT_ONCE = 2**20  # values that are copied to float64
+_LEARNT = {"center": 1, "correlation": 2, "whitening": 2}  # with their axes, each of all channels
 
 
 class WhitenedWindows:
@@ -72,15 +73,14 @@ def arrays_of(whitener: ChannelWhitener | None) -> dict[str, NDArray[np.float64]
     """Return what a step has learnt, under the names of the files of a transformer."""
     if whitener is None:
         return {}
-    names = ("center_", "correlation_", "whitening_")
-    return {f"whitener.{name.rstrip('_')}": getattr(whitener, name) for name in names}
+    return {f"whitener.{name}": getattr(whitener, f"{name}_") for name in _LEARNT}
 
 
 def restored(weights: Mapping[str, Tensor], n_channels: int, input_layout: Any) -> ChannelWhitener:
     """Return the step that `arrays_of` stored; ValueError if it is of other channels."""
     whitener = ChannelWhitener(input_layout=input_layout)
     whitener._note_part(n_channels)
-    for name, axes in (("center", 1), ("correlation", 2), ("whitening", 2)):
+    for name, axes in _LEARNT.items():
         shape = (n_channels,) * axes
         array = stored_array(weights, f"whitener.{name}", np.float64, shape)
         setattr(whitener, f"{name}_", array)
