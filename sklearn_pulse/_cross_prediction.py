@@ -23,12 +23,14 @@ from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._map_fit import MapSettings, fit_map
 from ._closed_form._memory import as_memory, components, prepared_once
 from ._closed_form._neighbours import Ordered, check_start, first_repeat, in_order
+from ._closed_form._people import people_of
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._preparation import Preparation
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
 from ._docstrings import complete_docstring
+from ._groups import check_groups
 from ._parameters import (
     check_integer,
     check_option,
@@ -260,7 +262,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     _unstored = ("block_weights_", "blocks_", "channel_whitener_")
     _uses_recordings = True
     _keeps_rows = False
-    __metadata_request__fit = {"groups": None, "start": None}
+    __metadata_request__fit = {"groups": None, "start": None, "recording": None}
 
     def __init__(
         self,
@@ -347,6 +349,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         *,
         groups: ArrayLike | None = None,
         start: ArrayLike | None = None,
+        recording: ArrayLike | None = None,
     ) -> CrossPredictionTransformer:
         """Fit the blocks, and the map to what predicts the other view.
 
@@ -358,14 +361,19 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         y : None
             Ignored; present for pipelines.
         groups : array-like of shape (n_samples,) or None, default=None
-            Recording of each window. It is not read where lazy windows or bags know theirs. None
-            under ``views="adjacent"`` means that all windows are of one recording.
+            Person of each window, whose constant part is removed; also its recording, unless
+            `recording`, lazy windows or bags tell it. Groups that divide a recording are no people,
+            and are not read beside it. None under ``views="adjacent"``, where no recordings are
+            known, means that all windows are of one recording.
         start : array-like of shape (n_samples,) or None, default=None
             Time of each window in its recording, numbers or `datetime64`; of shape
             (n_samples, n_windows) for bags, where windows that are missing may lack a time. Windows
             that are more than one and a half times as far apart as is usual in their recording (as
             the median; of two windows, in all recordings) are not adjacent. None means that the
             windows of a recording are given in order, without gaps.
+        recording : array-like of shape (n_samples,) or None, default=None
+            Recording of each window, if `groups` are people who have several. It is not read where
+            lazy windows or bags know theirs. None means `groups`.
 
         Returns
         -------
@@ -378,8 +386,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             If a parameter or `X` is of a wrong kind.
         ValueError
             If a parameter is out of its range, or `X` holds an infinity, a sample without an
-            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; if
-            `rho` is too small; or if no two windows are adjacent under ``views="adjacent"``.
+            observed time step, or no windows at all; if `groups`, `start` or `recording` does not
+            fit `X`; if `rho` is too small; or if no two windows are adjacent under
+            ``views="adjacent"``.
 
         Warns
         -----
@@ -389,7 +398,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             within a recording, if all windows have the same features, or if `memory` is given
             without a `random_state`.
         """
-        return self._fit_in_pieces(in_turn, X, groups, start)
+        return self._fit_in_pieces(in_turn, X, groups, start, recording)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and embed the same windows.
@@ -421,15 +430,23 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 self._stack.known = None
 
     def _fit_in_pieces(
-        self, run: Run, X: Any, groups: ArrayLike | None, start: ArrayLike | None
+        self,
+        run: Run,
+        X: Any,
+        groups: ArrayLike | None,
+        start: ArrayLike | None,
+        recording: ArrayLike | None,
     ) -> CrossPredictionTransformer:
         """Fit, where `run` computes the sums over pieces of the windows, here or elsewhere."""
         self._check_params()
         with unchanged_on_failure(self), limited_threads(self.num_threads), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
+            people = windows.groups
+            if recording is not None:
+                windows.groups = check_groups(recording, windows.n_samples, name="recording")
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            order = in_order(windows, times, usable)
+            order = in_order(windows, times, usable, people_of(people, windows))
             self._seed = draw_seed(self.random_state)
             self._warn_of_start(windows, times, usable, is_given=start is not None)
             self._warn_of_memory()

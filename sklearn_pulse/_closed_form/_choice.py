@@ -28,7 +28,7 @@ from ._neighbours import Ordered, adjacent
 from ._order import order_is_random
 from ._pieces import Run, in_turn
 from ._preparation import Preparation, Prepared
-from ._sample import sample_of, sample_of_recordings
+from ._sample import sample_of, sample_of_people
 from ._views import features_of_halves, halves_of, pairs_of
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
@@ -151,7 +151,7 @@ def automatic_views(preparation: Preparation, windows: CheckedWindows, order: Or
 
     The arguments are those of :func:`automatic_weights`.
     """
-    drawn = order.some(sample_of_recordings(order.recording, preparation.seed))
+    drawn = order.some(sample_of_people(order.person, preparation.seed))
     halves = halves_of(windows, drawn, recordings_known=True)
     if halves.paired is None:
         return "adjacent"
@@ -235,7 +235,7 @@ def _states_change(
 ) -> bool:
     """Tell whether envelopes change in recordings, from the windows of some of them."""
     preparation = replace(preparation, block_weights=all_weights(ENVELOPES_ALONE))
-    drawn = order.some(sample_of_recordings(order.recording, preparation.seed))
+    drawn = order.some(sample_of_people(order.person, preparation.seed))
     if views == "halves":
         halves = halves_of(windows, drawn, recordings_known=True)
         if not halves.parts:

@@ -13,7 +13,7 @@ from ._nearest import local_means, moment_of_nearest, nearness
 from ._predictive_map import Target, predictive_map, share_explained, weight_of_small
 from ._preparation import Places, Prepared
 from ._recording_moments import share_of_change
-from ._sample import sample_of_recordings
+from ._sample import sample_of_people
 from ._signs import oriented
 from ._stack import FeatureStack
 from ._types import Matrix
@@ -145,18 +145,18 @@ def _automatic(kappa: float) -> float:
 def _with_nearest(
     stack: FeatureStack, targets: list[Target], places: Places, settings: MapSettings
 ) -> list[Target]:
-    """Add what the nearest windows of other recordings share to what the map is fitted to.
+    """Add what the nearest windows of other people share to what the map is fitted to.
 
     Which are the nearest, the map without them tells, however narrow the embedding is.
     """
-    drawn = sample_of_recordings(places.recording, settings.seed)
+    drawn = sample_of_people(places.person, settings.seed)
     rows = np.vstack([f for (f,) in places.features.of(places.rows[drawn])])
     maps = _maps(stack, targets, settings, rows.shape[1])
     parts = [rows[:, part.own] for part in stack.parts]
     embedding = np.hstack([own @ to for own, to in zip(parts, maps, strict=True)])
     states = local_means(embedding, places.chain[drawn])
-    weights = nearness(states, places.recording[drawn])
-    if not weights.nnz:  # there is no other recording
+    weights = nearness(states, places.person[drawn])
+    if not weights.nnz:  # there is no one else
         return targets
     return [
         target.beside(moment_of_nearest(own, weights), settings.nearest)

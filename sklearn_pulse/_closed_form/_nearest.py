@@ -1,4 +1,4 @@
-"""What windows have in common with the nearest windows of other recordings."""
+"""What windows have in common with the nearest windows of other people."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def local_means(rows: Matrix, chain: Index) -> Matrix:
     return total / count[:, None]
 
 
-def nearness(states: Matrix, recording: Index) -> csr_array:
-    """Weigh pairs of windows of different recordings each of which is among the nearest of both.
+def nearness(states: Matrix, person: Index) -> csr_array:
+    """Weigh pairs of windows of different people each of which is among the nearest of both.
 
     Parameters
     ----------
     states : ndarray of shape (n, r)
         States of the windows.
-    recording : ndarray of int of shape (n,)
-        Recording of each window, in ascending order.
+    person : ndarray of int of shape (n,)
+        Person of each window, or its recording, in ascending order.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def nearness(states: Matrix, recording: Index) -> csr_array:
     [2]
     """
     n = len(states)
-    distance = _squared_distances(states, recording)
+    distance = _squared_distances(states, person)
     n_near = min(max(_FEWEST, round(_SHARE_NEAR * n)), n)
     pieces = [slice(first, first + _ROWS) for first in range(0, n, _ROWS)]
     reach = np.concatenate(
@@ -112,15 +112,15 @@ def _weights(distance: Matrix, own_reach: Matrix, reach: Matrix) -> csr_array:
     return csr_array(np.where(is_far, 0.0, weight).astype(np.float32))
 
 
-def _squared_distances(states: Matrix, recording: Index) -> Matrix:
-    """Return the squared distances of windows, infinite within a recording."""
+def _squared_distances(states: Matrix, person: Index) -> Matrix:
+    """Return the squared distances of windows, infinite between those of one person."""
     squares = np.sum(np.square(states), axis=1)
     distance = states @ states.T
     distance *= -2.0
     distance += squares
     distance += squares[:, None]
     np.maximum(distance, 0.0, out=distance)
-    edges = np.flatnonzero(np.diff(recording, prepend=-1, append=recording[-1] + 1))
+    edges = np.flatnonzero(np.diff(person, prepend=-1, append=person[-1] + 1))
     for first, last in zip(edges[:-1], edges[1:], strict=True):
         distance[first:last, first:last] = np.inf
     return distance

@@ -99,7 +99,7 @@ def first_repeat(
 
 
 class Ordered(NamedTuple):
-    """Windows, ordered by recording and time.
+    """Windows, ordered by person, recording and time.
 
     Parameters
     ----------
@@ -110,31 +110,43 @@ class Ordered(NamedTuple):
     gap : ndarray of float of shape (n,)
         Time since the window before, in units of the time that is usual in the recording. 0 for a
         copy of the window before, infinite for the first window of a recording.
+    person : ndarray of int of shape (n,)
+        Their people, numbered from 0; each recording is a person where people are not known.
 
     Examples
     --------
     >>> gap = np.array([np.inf, 1, 1, np.inf, 1])
-    >>> windows = Ordered(np.arange(5), np.array([0, 0, 0, 1, 1]), gap)
-    >>> windows.some(np.array([0, 2, 4]))
-    Ordered(rows=array([0, 2, 4]), recording=array([0, 0, 1]), gap=array([inf,  2., inf]))
+    >>> recording = np.array([0, 0, 0, 1, 1])
+    >>> windows = Ordered(np.arange(5), recording, gap, person=recording)
+    >>> windows.some(np.array([0, 2, 4])).gap
+    array([inf,  2., inf])
     """
 
     rows: NDArray[np.intp]
     recording: NDArray[np.intp]
     gap: NDArray[np.float64]
+    person: NDArray[np.intp]
 
     def some(self, kept: NDArray[Any]) -> Ordered:
         """Return windows at some places, in ascending order, or of a mask."""
         times = np.cumsum(np.where(np.isinf(self.gap), 0.0, self.gap))[kept]
-        recording = np.unique(self.recording[kept], return_inverse=True)[1]
+        recording, person = (
+            np.unique(numbers[kept], return_inverse=True)[1]
+            for numbers in (self.recording, self.person)
+        )
         gap = np.full(len(times), np.inf)
         same = np.diff(recording) == 0
         gap[1:][same] = np.diff(times)[same]
-        return Ordered(self.rows[kept], recording, gap)
+        return Ordered(self.rows[kept], recording, gap, person)
 
 
-def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]) -> Ordered:
-    """Order windows by recording and time, and measure the time between them.
+def in_order(
+    windows: CheckedWindows,
+    times: NDArray[Any],
+    usable: NDArray[np.intp],
+    person: NDArray[np.intp] | None = None,
+) -> Ordered:
+    """Order windows by person, recording and time, and measure the time between them.
 
     Parameters
     ----------
@@ -144,6 +156,9 @@ def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.in
         Time of each window.
     usable : ndarray of int of shape (n,)
         Numbers of the windows to order.
+    person : ndarray of int of shape (n_windows,) or None, default=None
+        Person of each window, where a person has several recordings. None makes each recording a
+        person.
 
     Returns
     -------
@@ -151,8 +166,9 @@ def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.in
         The windows.
     """
     recording, times = windows.recording[usable], times[usable]
-    order = np.lexsort((times, recording))
-    recording = np.unique(recording[order], return_inverse=True)[1]
+    person = recording if person is None else person[usable]
+    order = np.lexsort((times, recording, person))
+    recording = np.cumsum(np.diff(recording[order], prepend=recording[order[:1]]) != 0)
     same = np.diff(recording) == 0
     steps = np.diff(times[order])
     later = same & (steps > 0)  # windows with the same start are copies, not neighbours
@@ -160,7 +176,7 @@ def in_order(windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.in
     gap[1:][same] = 0.0
     if later.any():
         gap[1:][later] = (steps / _usual(steps, later, recording[1:]))[later]
-    return Ordered(usable[order], recording, gap)
+    return Ordered(usable[order], recording, gap, np.unique(person[order], return_inverse=True)[1])
 
 
 def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:

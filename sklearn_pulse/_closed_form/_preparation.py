@@ -46,7 +46,7 @@ from ._pieces import (
 )
 from ._predictive_map import Target, held_out_prediction, joint_share_explained, share_missed
 from ._recording_moments import PairedWindows, RecordingSums, fold_of_pairs, recording_moments
-from ._sample import sample_of, sample_of_recordings
+from ._sample import sample_of, sample_of_people
 from ._stack import FeatureStack, PartOfWindows, StackedBlock
 from ._types import Index, Matrix
 from ._views import Halves
@@ -65,15 +65,15 @@ class Places(NamedTuple):
         Features of the windows alone, without those of their halves.
     rows : ndarray of int of shape (n,)
         Numbers of the windows.
-    recording : ndarray of int of shape (n,)
-        Their recordings, in ascending order.
+    person : ndarray of int of shape (n,)
+        Their people, or recordings where people are not known, in ascending order.
     chain : ndarray of int of shape (n,)
         Runs of windows that follow one another, in ascending order.
     """
 
     features: FeaturesOfViews | FeaturesOfSample
     rows: Index
-    recording: Index
+    person: Index
     chain: Index
 
     def held(self, drawn: Index) -> Places:
@@ -81,7 +81,7 @@ class Places(NamedTuple):
         rows = np.vstack([f for (f,) in self.features.of(self.rows[drawn])]).astype(np.float32)
         numbers = np.arange(len(drawn))
         features = FeaturesOfSample(numbers, [rows], self.features.num_threads)
-        return Places(features, numbers, self.recording[drawn], self.chain[drawn])
+        return Places(features, numbers, self.person[drawn], self.chain[drawn])
 
 
 class Prepared(NamedTuple):
@@ -92,7 +92,7 @@ class Prepared(NamedTuple):
     stack : FeatureStack
         Blocks of features, and their principal components.
     targets : list of Target
-        Second moments of each part of the components, with the constant part of recordings.
+        Second moments of each part of the components, with the constant part of people.
     explained, total : ndarray of shape (r, r)
         Second moments of what the other view predicts on held-out recordings, and of all.
     of_blocks : dict
@@ -176,17 +176,18 @@ class Preparation:
             targets.append(Target(variance, shared, variance, missed))
             predictors.append([folds])
         n_pairs = int(np.count_nonzero(paired.back))
-        places = Places(alone, index, paired.recording, chains(paired.back))
+        places = Places(alone, index, paired.person, chains(paired.back))
         predicted = self._predicted(stack, predictors)
         return Prepared(stack, targets, *predicted, moments.constant, n_pairs, places)
 
     def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> Prepared:
         """Prepare a map to what the halves of a window predict."""
         parts, index, recording, paired = halves
-        if paired is not None and not paired.weight.any():
+        if paired is not None and not paired.n_counted:
             paired = None  # a window alone in its recording has no constant part
         n = len(index)
-        fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
+        person = None if paired is None else paired.person
+        fold = fold_of_pairs(recording, np.ones(n, dtype=bool), person)
         calls = [
             (index[piece], fold[piece], None if paired is None else paired.part(piece))
             for piece in pieces_of(n)
@@ -206,14 +207,14 @@ class Preparation:
         n_pairs = n if parts else 0
         # The order says nothing, and unknown recordings may be of one window.
         numbers = np.arange(n)
-        places = Places(alone, index, numbers if paired is None else recording, numbers)
+        places = Places(alone, index, numbers if person is None else person, numbers)
         predicted = self._predicted(stack, predictors)
         return Prepared(stack, targets, *predicted, constant, n_pairs, places)
 
     def held(self, prepared: Prepared) -> Prepared:
         """Return what was prepared without the source of the windows, so that it can be kept."""
         places = prepared.places
-        drawn = sample_of_recordings(places.recording, self.seed)
+        drawn = sample_of_people(places.person, self.seed)
         return prepared._replace(places=places.held(drawn))
 
     def new_stack(self, n_components: int | None = None) -> FeatureStack:

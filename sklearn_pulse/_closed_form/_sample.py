@@ -21,13 +21,13 @@ def sample_of(index: Index, seed: int) -> Index:
     return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
 
 
-def sample_of_recordings(recording: NDArray[np.intp], seed: int) -> Index:
-    """Draw recordings until they have as many windows as a sample; the last may be cut.
+def sample_of_people(person: NDArray[np.intp], seed: int) -> Index:
+    """Draw people until they have as many windows as a sample; the last may be cut.
 
-    `recording` numbers the recording of each window from 0, in ascending order. The places in it of
-    at most 5,000 windows are returned, in ascending order.
+    `person` numbers the person of each window from 0, in ascending order. The places in it of at
+    most 5,000 windows are returned, in ascending order.
     """
-    sizes = np.bincount(recording)
+    sizes = np.bincount(person)
     order = np.random.RandomState(seed).permutation(len(sizes))
     before = np.cumsum(sizes[order]) - sizes[order]
-    return np.flatnonzero(np.isin(recording, order[before < _SAMPLE]))[:_SAMPLE]
+    return np.flatnonzero(np.isin(person, order[before < _SAMPLE]))[:_SAMPLE]

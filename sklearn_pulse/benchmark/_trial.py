@@ -100,10 +100,12 @@ class Trial:
         rows = self.task.rows("train")
         known: dict[str, Any] = {"y": None}
         if self.task.recording is not None:
-            known["groups"] = self.task.recording[rows]
+            known |= {"recording": self.task.recording[rows], "groups": self.task.groups[rows]}
             if self.task.start is not None:
                 known["start"] = self.task.start[rows]
         asked = _asked_at_fit(control, known)
+        if "recording" not in asked and "groups" in asked:
+            known["groups"] = known["recording"]
         start = time.perf_counter()
         control.fit(self.task.X[rows], **{name: known[name] for name in asked})
         self.record["fit_seconds"] = time.perf_counter() - start

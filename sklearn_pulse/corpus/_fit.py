@@ -23,6 +23,7 @@ def fit_dataset(
     *,
     groups: ArrayLike | None = None,
     start: ArrayLike | None = None,
+    recording: ArrayLike | None = None,
     length: int | None = None,
     stride: int | None = None,
     input_layout: InputLayout = "ntc",
@@ -41,10 +42,13 @@ def fit_dataset(
     source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         The windows, as in :func:`embed_dataset`; a Dask array must be 3-D.
     groups : array-like of shape (n_windows,) or None, default=None
-        Recording of each window. It is not read where lazy windows or folders know theirs.
+        Person of each window, and its recording, unless `recording`, lazy windows or folders tell
+        it; as in ``fit``.
     start : array-like of shape (n_windows,) or None, default=None
         Time of each window in its recording. None means that the windows of a recording are given
         in order, without gaps.
+    recording : array-like of shape (n_windows,) or None, default=None
+        Recording of each window, if `groups` are people who have several.
     length : int or None, default=None
         Number of time steps of a window, only for a folder.
     stride : int or None, default=None
@@ -106,4 +110,5 @@ def fit_dataset(
             )
         warn_of_lost_variation(CheckedWindows(sampled(windows)))  # lazy windows are float32
         windows = DaskWindows(windows)
-    return transformer._fit_in_pieces(partial(spread, n_jobs=n_jobs), windows, groups, start)
+    run = partial(spread, n_jobs=n_jobs)
+    return transformer._fit_in_pieces(run, windows, groups, start, recording)
