@@ -20,9 +20,9 @@ from ._types import Index, Matrix
 def pairs_of(windows: CheckedWindows, order: Ordered) -> tuple[Index, PairedWindows]:
     """Return ordered windows, of copies the first alone, and their pairs."""
     first = order.gap > 0
-    rows, recording, gap, person = (values[first] for values in order)
+    rows, recording, gap = order.rows[first], order.recording[first], order.gap[first]
     span = spans_without_overlap(windows, rows, recording, gap)
-    return rows, paired_windows(recording, gap, span, person)
+    return rows, paired_windows(recording, gap, span, order.person[first])
 
 
 class Halves(NamedTuple):
