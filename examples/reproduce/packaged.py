@@ -115,10 +115,11 @@ def driving() -> dict[str, np.ndarray]:
     for number, ((driver, _, behaviour), rows) in enumerate(drives_of_table.items()):
         step = np.diff(second[rows])
         for piece in np.split(rows, np.flatnonzero((step < 1) | (step > LONGEST_GAP)) + 1):
-            pieces.append(piece)
-            labels.append(BEHAVIOURS[behaviour])
-            drivers.append(driver)
-            drives.append(number)
+            if len(piece) >= DRIVE_LENGTH:
+                pieces.append(piece)
+                labels.append(BEHAVIOURS[behaviour])
+                drivers.append(driver)
+                drives.append(number)
     windows = sliding_windows(
         [signal[piece] for piece in pieces],
         DRIVE_LENGTH,

@@ -17,6 +17,11 @@ It also compares windows of which no recording is known, with their nearest wind
 
     python examples/reproduce/random_order.py --orders "no recordings" "no recordings, nearest=0"
 
+recordings of which nobody knows who they are of:
+
+    python examples/reproduce/random_order.py --orders "true order" "people unknown" \
+        --sources exercises driving
+
 and embeddings of fewer columns:
 
     python examples/reproduce/random_order.py --orders "true order" --embedding-dim 64
@@ -43,6 +48,7 @@ from sklearn_pulse.datasets import fetch_gesture
 SOURCES = (
     "har",
     "exercises",
+    "driving",
     "wesad",
     "mitbih",
     "hindmarsh-rose",
@@ -62,6 +68,7 @@ class Order(NamedTuple):
 
 ORDERS = {
     "true order": Order("true"),
+    "people unknown": Order("recordings"),
     "random order, adjacent windows": Order("shuffled", "adjacent"),
     "random order, views='auto'": Order("shuffled"),
     "no recordings": Order("unknown"),
@@ -87,7 +94,12 @@ def score(part, order, **settings):
     train = slice(part.n_train)
     shuffled = np.random.default_rng(0).permutation(part.n_train)
     known = {
-        "true": {"groups": part.recording, "start": part.start},
+        "true": {
+            "groups": part.person[train],
+            "recording": part.recording,
+            "start": part.start,
+        },
+        "recordings": {"groups": part.recording, "start": part.start},
         "shuffled": {"groups": part.person[train], "start": shuffled},
         "unknown": {},
     }

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._data._windows import CheckedWindows
+from .._groups import check_groups
 
 
-def people_of(groups: NDArray[Any] | None, windows: CheckedWindows) -> NDArray[np.intp] | None:
-    """Return the person of each window, where some person has several recordings.
+def take_recordings(
+    windows: CheckedWindows, recording: ArrayLike | None
+) -> NDArray[np.intp] | None:
+    """Let the windows know their recordings, and return the person of each.
 
     Parameters
     ----------
-    groups : ndarray of shape (n_samples,) or None
-        Group of each sample.
     windows : CheckedWindows
-        The windows, which know their recordings.
+        The windows, with their groups. `recording` takes the place of these.
+    recording : array-like of shape (n_samples,) or None
+        Recording of each sample. None leaves what the windows know.
 
     Returns
     -------
     ndarray of int of shape (n_windows,) or None
-        The people. None if each group is one recording, or if a recording has windows of several
-        groups, which then are parts of recordings and no people.
+        The people, who are the groups that the windows had. None if each of these is one recording,
+        or if a recording has windows of several groups, which then are parts of recordings.
+
+    Raises
+    ------
+    ValueError
+        If `recording` does not hold one entry per sample.
 
     Examples
     --------
-    >>> windows = CheckedWindows(np.zeros((4, 8)), groups=["a1", "a2", "b1", "b1"])
-    >>> people_of(np.array(["a", "a", "b", "b"]), windows)
+    >>> windows = CheckedWindows(np.zeros((4, 8)), groups=["a", "a", "b", "b"])
+    >>> take_recordings(windows, ["a1", "a2", "b1", "b1"])
     array([0, 0, 1, 1])
-    >>> people_of(np.array(["a", "a", "b", "c"]), windows) is None
+    >>> windows = CheckedWindows(np.zeros((4, 8)), groups=["a", "a", "b", "c"])
+    >>> take_recordings(windows, ["a1", "a2", "b1", "b1"]) is None
     True
     """
+    groups = windows.groups
+    if recording is not None:
+        windows.groups = check_groups(recording, windows.n_samples, name="recording")
     if groups is None:
         return None
     person = np.repeat(np.unique(groups, return_inverse=True)[1], windows.n_windows)
