@@ -117,10 +117,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         where ``block_weights="auto"`` takes the rhythm, and else 0. In ECGs the largest directions
         are the shapes of beats, which tell people apart.
     nearest : "auto" or float, default="auto"
-        Weight of what a window shares with the nearest windows of other recordings, from 0 to 1,
+        Weight of what a window shares with the nearest windows of other people, from 0 to 1,
         beside what it shares with the other view. So windows of one state come together, whoever
         they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
-        windows is known, as of trials, the covariance has a share in `block_weights_`, and the
+        windows is known, as of trials, the rhythm has no share in `block_weights_`, and the
         channels are read as they were recorded; and else 0, since some recordings gain and some
         lose.
     unpredicted : float, default=0.1
@@ -167,7 +167,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     n_pairs_ : int
         Number of pairs of views.
     nearest_ : float
-        Weight of what the nearest windows of other recordings share.
+        Weight of what the nearest windows of other people share.
     predictability_ : dict
         Share of the variance that the other view predicts: R2 of ridge regressions on half of the
         recordings, scored on the other half (a single recording is cut in the middle). It is

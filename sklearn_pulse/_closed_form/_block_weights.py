@@ -81,4 +81,4 @@ def automatic_whitening(weights: NDArray[np.float64]) -> float:
 
 def automatic_nearest(weights: NDArray[np.float64]) -> float:
     """Return the weight of what the nearest windows share, of windows without recordings."""
-    return _WEIGHT_OF_NEAREST if weights[BLOCKS.index("covariance")] else 0.0
+    return 0.0 if weights[BLOCKS.index("rhythm")] else _WEIGHT_OF_NEAREST
