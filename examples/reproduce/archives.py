@@ -16,7 +16,7 @@ read after all methods had been chosen; docs/comparison.md says what was changed
         HandMovementDirection SelfRegulationSCP1 SelfRegulationSCP2 PigCVP --output output/trials
 
 `night` is one night of Sleep-EDF, as `fetch_sleep_edf` reads it, of which twenty epochs make a
-part of their own. Trials of bodies are seventeen further data sets of the UCR archive, which aeon
+part of their own. Trials of bodies are sixteen further data sets of the UCR archive, which aeon
 downloads into the data folder:
 
     python examples/reproduce/archives.py --dataset bodies --seeds 2 --output output/bodies
@@ -86,7 +86,6 @@ BODIES = (
     *(f"GunPoint{question}" for question in ("AgeSpan", "MaleVersusFemale", "OldVersusYoung")),
     "Haptics",
     "InlineSkate",
-    "NonInvasiveFetalECGThorax1",
     "PigAirwayPressure",
     "PigArtPressure",
 )
