@@ -105,7 +105,9 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
         np.testing.assert_array_equal(loaded.transform(some), embedding)
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
         assert loaded.whitening_ == cross.whitening_
-        assert loaded.nearest_ == cross.nearest_ == (0.5 if known is None and not is_heart else 0.0)
+        assert (
+            loaded.nearest_ == cross.nearest_ == (0.25 if known is None and not is_heart else 0.0)
+        )
 
 
 @pytest.mark.parametrize("views", ["auto", "halves"])

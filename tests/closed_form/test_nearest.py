@@ -109,7 +109,8 @@ def test_the_weight_that_is_chosen(tmp_path):
         (X, pairs, "auto", "auto", 0.0),
         (X, pairs, "halves", "auto", 0.0),
         (X, None, "adjacent", "auto", 0.0),
-        (X[:, :, :1], None, "auto", "auto", 0.5),
+        (X[:, :, :1], None, "auto", "auto", 0.25),
+        (X[:, :, :1], pairs, "auto", "auto", 0.0),
         (X, pairs, "auto", 0.2, 0.2),
     ):
         cross = CrossPredictionTransformer(**SMALL, nearest=nearest, views=views)
