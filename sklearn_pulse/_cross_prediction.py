@@ -361,9 +361,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             Ignored; present for pipelines.
         groups : array-like of shape (n_samples,) or None, default=None
             Person of each window, whose constant part is removed; also its recording, unless
-            `recording`, lazy windows or bags tell it. Groups that divide a recording are no people,
-            and are not read beside it. None under ``views="adjacent"``, where no recordings are
-            known, means that all windows are of one recording.
+            `recording`, lazy windows or bags tell it. Groups that divide recordings of lazy windows
+            are no people, and are not read. None under ``views="adjacent"``, where no recordings
+            are known, means that all windows are of one recording.
         start : array-like of shape (n_samples,) or None, default=None
             Time of each window in its recording, numbers or `datetime64`; of shape
             (n_samples, n_windows) for bags, where windows that are missing may lack a time. Windows
@@ -371,8 +371,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             the median; of two windows, in all recordings) are not adjacent. None means that the
             windows of a recording are given in order, without gaps.
         recording : array-like of shape (n_samples,) or None, default=None
-            Recording of each window, if `groups` are people who have several. It is not read where
-            lazy windows or bags know theirs. None means `groups`.
+            Recording of each window, if `groups` are people who have several; those that people
+            share by number stay apart. It is not read where lazy windows or bags know theirs. None
+            means `groups`.
 
         Returns
         -------

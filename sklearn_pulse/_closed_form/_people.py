@@ -17,15 +17,16 @@ def take_recordings(
     Parameters
     ----------
     windows : CheckedWindows
-        The windows, with their groups. `recording` takes the place of these.
+        The windows, with their groups. The recordings take the place of these.
     recording : array-like of shape (n_samples,) or None
-        Recording of each sample. None leaves what the windows know.
+        Recording of each sample; those that two groups share by number stay apart. None leaves what
+        the windows know.
 
     Returns
     -------
     ndarray of int of shape (n_windows,) or None
         The people, who are the groups that the windows had. None if each of these is one recording,
-        or if a recording has windows of several groups, which then are parts of recordings.
+        or if the windows know recordings that groups divide, which then are no people.
 
     Raises
     ------
@@ -35,18 +36,21 @@ def take_recordings(
     Examples
     --------
     >>> windows = CheckedWindows(np.zeros((4, 8)), groups=["a", "a", "b", "b"])
-    >>> take_recordings(windows, ["a1", "a2", "b1", "b1"])
+    >>> take_recordings(windows, [0, 1, 0, 0])
     array([0, 0, 1, 1])
-    >>> windows = CheckedWindows(np.zeros((4, 8)), groups=["a", "a", "b", "c"])
-    >>> take_recordings(windows, ["a1", "a2", "b1", "b1"]) is None
-    True
+    >>> windows.recording
+    array([0, 2, 1, 1])
     """
     groups = windows.groups
     if recording is not None:
         windows.groups = check_groups(recording, windows.n_samples, name="recording")
     if groups is None:
         return None
-    person = np.repeat(np.unique(groups, return_inverse=True)[1], windows.n_windows)
+    of_sample = np.unique(groups, return_inverse=True)[1]
+    if recording is not None:
+        number = np.unique(np.asarray(windows.groups), return_inverse=True)[1]
+        windows.groups = number * (of_sample.max() + 1) + of_sample
+    person = np.repeat(of_sample, windows.n_windows)
     pairs = np.unique(np.stack([windows.recording, person]), axis=1)
     one_of_each_recording = len(np.unique(pairs[0])) == pairs.shape[1]
     several_of_some = len(np.unique(pairs[1])) < pairs.shape[1]

@@ -167,12 +167,21 @@ def test_a_person_with_one_recording_is_a_recording():
     names = np.array([f"name {99 - number}" for number in RECORDING])  # in another order
     for known in (
         {"groups": names, "recording": RECORDING},
-        {"groups": START < 6, "recording": RECORDING},  # parts of recordings
         {"recording": RECORDING},
     ):
         found = fitted(**known)
         np.testing.assert_array_equal(found.transform(X), expected.transform(X))
         assert found.kappa_ == expected.kappa_
+
+
+def test_recordings_that_people_share_by_number_stay_apart():
+    expected = fitted(groups=PERSON, recording=RECORDING)
+    found = fitted(groups=PERSON, recording=RECORDING % 2)
+    np.testing.assert_array_equal(found.transform(X), expected.transform(X))
+    lazy = RecordingWindows(list(X.reshape(12, -1, 2)), RECORDING, 32 * START, length=32)
+    cross = CrossPredictionTransformer(**SMALL)
+    divided = clone(cross).fit(lazy, groups=START < 6)  # parts of recordings, and no people
+    np.testing.assert_array_equal(divided.transform(X), clone(cross).fit(lazy).transform(X))
 
 
 def test_a_single_person_has_several_recordings():
