@@ -992,14 +992,17 @@ def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
     assert [row[:2] for row in found.values()] == [
         ["1", "adjacent"],
         ["1", "adjacent"],
+        ["1", "adjacent"],
         ["1", "halves"],
         ["1", "halves"],
         ["1", "halves"],
     ]
     known = ["groups", "start"]
-    assert fitted == [(known, "auto")] * 3 + [([], "auto"), ([], 0.0)]
+    people = ["groups", "recording", "start"]
+    assert fitted == [(people, "auto"), *[(known, "auto")] * 3, ([], "auto"), ([], 0.0)]
     of_few_labels = [float(row[4]) for row in found.values()]
-    assert of_few_labels[1] < min(of_few_labels[0], of_few_labels[2])
+    assert of_few_labels[0] == of_few_labels[1]  # each person has one recording
+    assert of_few_labels[2] < min(of_few_labels[0], of_few_labels[3])
     monkeypatch.setattr(order, "score", lambda *args: pytest.fail("was there already"))
     order.main()
     assert capsys.readouterr().out == shown

@@ -8,6 +8,7 @@ import tempfile
 import threading
 import uuid
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -387,6 +388,27 @@ class RoutedGroups(StatisticsTransformer):
         if groups is None:
             raise ValueError("no groups")
         return super().fit(X)
+
+
+class OfPeople(StatisticsTransformer):
+    """Statistics that note what `fit` is told of the windows."""
+
+    told: ClassVar[list] = []
+
+    def fit(self, X, y=None, groups=None, recording=None, start=None):
+        self.told.append((groups, recording, start))
+        return super().fit(X)
+
+
+def test_a_method_is_told_people_and_their_recordings(own, tmp_path):
+    OfPeople.told.clear()
+    recording = np.arange(100) // 5
+    known = own | {"recording": recording, "start": np.arange(100) % 5}
+    quick(known, ("mine", OfPeople()), n_seeds=1, out=tmp_path)
+    groups, recordings, start = OfPeople.told[0]
+    of_each = {(g, r) for g, r in zip(groups, recordings, strict=True)}
+    assert len(np.unique(recordings)) == len(of_each) == 2 * len(np.unique(groups))
+    assert set(start) == {*range(5)}
 
 
 class Wrong(TransformerMixin, BaseEstimator):
