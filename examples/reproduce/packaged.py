@@ -75,7 +75,8 @@ def of_archive(name: str, folder: Path | None = None) -> dict[str, np.ndarray]:
         raise ImportError(f"the data sets are read by aeon ({error}): make controls") from error
 
     X, y = load_classification(name, load_equal_length=True, extract_path=folder)
-    return {"X": np.asarray(X, dtype=np.float32).swapaxes(1, 2), "y": y.astype(str)}
+    names = np.where(y.astype(str) == "-1", "minus 1", y.astype(str))  # -1 marks no label
+    return {"X": np.asarray(X, dtype=np.float32).swapaxes(1, 2), "y": names}
 
 
 def of_brain(name: str) -> dict[str, np.ndarray]:
