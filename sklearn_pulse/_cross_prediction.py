@@ -121,8 +121,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         beside what it shares with the other view. So windows of one state come together, whoever
         they are of, which helps where labels are few. "auto" is 0.5 where no recording of two
         windows is known, as of trials, the covariance has a share in `block_weights_`, and the
-        channels are read as they were recorded; 0.25 of trials without covariance and rhythm, as of
-        one channel; and else 0, since some recordings gain and some lose.
+        channels are read as they were recorded; and else 0, since some recordings gain and some
+        lose.
     unpredicted : float, default=0.1
         Weight of what the other view need not predict, from 0 to 1, beside what it predicts. Single
         events, such as premature beats, of which the next window says little, ask for more of it.

@@ -34,9 +34,8 @@ RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used
 _WHITENING_OF_RHYTHM = 0.5  # large directions of beats are those of their shape, which tells people
-# In ECGs, the nearest windows are those of people whose beats look alike. Of one channel, 0.5 gains
-# more with few labels, and loses with all of them.
-_NEAREST_OF_CHANNELS, _NEAREST_OF_ONE = 0.5, 0.25
+# In ECGs, the nearest windows are those of people whose beats look alike.
+_WEIGHT_OF_NEAREST = 0.5
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
 _FEWEST = 4  # blocks that have a share; the others may be left out
 
@@ -82,6 +81,4 @@ def automatic_whitening(weights: NDArray[np.float64]) -> float:
 
 def automatic_nearest(weights: NDArray[np.float64]) -> float:
     """Return the weight of what the nearest windows share, of windows without recordings."""
-    if weights[BLOCKS.index("rhythm")]:
-        return 0.0
-    return _NEAREST_OF_CHANNELS if weights[BLOCKS.index("covariance")] else _NEAREST_OF_ONE
+    return _WEIGHT_OF_NEAREST if weights[BLOCKS.index("covariance")] else 0.0
