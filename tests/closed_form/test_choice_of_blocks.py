@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._preparation import Preparation
-from sklearn_pulse._closed_form._sample import sample_of_recordings
+from sklearn_pulse._closed_form._sample import sample_of_people
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.windows import sliding_windows
 from tests.helpers import make_windows
@@ -197,7 +197,7 @@ def test_recordings_are_drawn_until_they_fill_a_sample(sizes, monkeypatch):
     recording = np.repeat(np.arange(len(sizes)), sizes)
     drawn = set()
     for seed in range(6):
-        places = sample_of_recordings(recording, seed)
+        places = sample_of_people(recording, seed)
         assert len(places) == min(100, len(recording)) and (np.diff(places) > 0).all()
         drawn.add(tuple(np.unique(recording[places])))
     assert len(sizes) < 8 or len(drawn) > 1
