@@ -224,6 +224,18 @@ def test_the_nearest_windows_are_of_other_people():
     assert np.linalg.norm(others - similar) > 0.5 * np.linalg.norm(similar)
 
 
+@pytest.mark.parametrize("views", ["adjacent", "halves"])
+def test_predictability_is_of_people_who_are_held_out(views):
+    """Noise, of which each person has a copy in another recording, predicts nothing of others."""
+    one = np.random.default_rng(0).normal(size=(4, 8, 32, 2))
+    windows = np.stack([one, one], axis=1).reshape(-1, 32, 2)
+    person, recording = np.repeat(np.arange(4), 16), np.repeat(np.arange(8), 8)
+    cross = CrossPredictionTransformer(views=views, **SMALL)
+    leaked = clone(cross).fit(windows, groups=recording).predictability_["blocks"]
+    honest = clone(cross).fit(windows, groups=person, recording=recording).predictability_["blocks"]
+    assert max(honest.values()) < 0 < min(leaked.values())
+
+
 def test_a_pipeline_routes_recordings():
     with config_context(enable_metadata_routing=True):
         cross = CrossPredictionTransformer(**SMALL).set_fit_request(
