@@ -22,7 +22,7 @@ from ._closed_form._choice import Request, recordings_are_known
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._map_fit import MapSettings, fit_map
 from ._closed_form._memory import as_memory, components, prepared_once
-from ._closed_form._neighbours import Ordered, check_start, first_repeat, in_order
+from ._closed_form._neighbours import Ordered, check_start, in_order, text_of_repeats
 from ._closed_form._people import take_recordings
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._preparation import Preparation
@@ -491,7 +491,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         if not is_given or self.views == "halves":
             return
         if recordings_are_known(windows, self.views):
-            _report_repeats(windows, times, usable)
+            if text := text_of_repeats(windows, times, usable):
+                warn_user(text)
         else:
             warn_user(
                 "start is not used, since no recording of the windows is known: pass groups, or set"
@@ -624,22 +625,3 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
-
-
-def _report_repeats(windows: CheckedWindows, start: NDArray[Any], usable: NDArray[np.intp]) -> None:
-    """Warn if windows of a recording differ, but start at the same time."""
-    repeat = first_repeat(
-        windows.recording[usable], start[usable], lambda index: windows.take(usable[index]).x
-    )
-    if repeat is None:
-        return
-    first, second = usable[list(repeat)].tolist()
-    found = f"groups (first in the windows {first} and {second})"
-    remedy = "the recording of each window as groups, and its own time in the recording as start"
-    if windows.names_recordings:
-        found = found.replace("groups", "recordings")
-        remedy = "the time of each window in its recording as start, or leave start out"
-    if windows.is_bag:
-        (bag, first), second = divmod(first, windows.n_windows), second % windows.n_windows
-        found = f"bags (first in the windows {first} and {second} of bag {bag})"
-    warn_user(f"start repeats within {found}, so that neighbours are not known: pass {remedy}.")

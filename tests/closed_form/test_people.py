@@ -187,6 +187,11 @@ def test_recordings_that_people_share_by_number_stay_apart():
     np.testing.assert_array_equal(divided.transform(X), clone(cross).fit(lazy).transform(X))
 
 
+def test_starts_that_repeat_ask_for_the_recordings():
+    with pytest.warns(UserWarning, match="pass the recording of each window as recording, and"):
+        fitted(groups=PERSON)
+
+
 def test_a_single_person_has_several_recordings():
     of_one = fitted(groups=np.zeros(len(X)), recording=RECORDING)
     assert of_one.n_pairs_ == 132 and np.isfinite(of_one.kappa_)
